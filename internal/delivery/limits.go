@@ -1,0 +1,56 @@
+package delivery
+
+import (
+	"fmt"
+	"time"
+)
+
+// The protocol's times, once. checkLimits holds their order.
+const (
+	AttemptTime     = 10 * time.Second // one deadline over connect, TLS, request and answer
+	ClaimMargin     = 12 * time.Second // less of the lease than this: nothing is sent (attempt + 2 s for the last byte)
+	InvocationFloor = 13 * time.Second // less of the invocation than this: nothing is claimed (margin + the record's 1 s)
+	LeaseTime       = 15 * time.Second // attempt 10 s + 2 s for the last byte + 3 s to begin and record
+	FunctionTime    = 20 * time.Second // the deliver function's timeout: a lease and a second round of reads
+	VisibilityTime  = 30 * time.Second // both queues': a killed worker's message comes back after it
+
+	SilenceBeforeEnd = 2 * time.Second // no byte is written later than this before the lease's end
+	ClockAllowance   = 1 * time.Second // two sandboxes' clocks differ by no more
+
+	SlowAttempt        = 2 * time.Second // a longer attempt marks the destination slow
+	SlowQueueAfter     = 6               // a message received this often goes to the slow queue
+	PanicsBeforeDead   = 3               // a message whose work panics this often goes to the dead-letter queue
+	DecisionsAMessage  = 3               // a message's delivery is decided about at most this often after an attempt
+	LongestVisibleWait = 2 * time.Minute // longer waits leave the queue; the sweeper brings them back
+
+	Tries          = 5
+	JitterPercent  = 5 // added to a wait, never taken off
+	RetryHorizon   = 60 * time.Minute
+	OursHorizon    = 24 * time.Hour
+	AttemptsKept   = 20
+	SweepDelay     = 2 * time.Minute     // a delivery is swept this long after it was due
+	LongestSweep   = 1 * time.Hour       // the sweeper's own back-off ends here
+	UnknownVersion = 60 * time.Second    // a message or body of an unknown version waits
+	RetentionTime  = 90 * 24 * time.Hour // a terminal delivery's item expires after it
+)
+
+// Waits before try 2, 3, 4 and 5, each from the end of the try before.
+var waits = [Tries - 1]time.Duration{1 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
+
+// checkLimits is run when a worker is built: a constant moved alone would open
+// a hole (an attempt that outlives its lease, a lease that outlives its message).
+func checkLimits() error {
+	order := []time.Duration{AttemptTime, ClaimMargin, InvocationFloor, LeaseTime, FunctionTime}
+	for i := 1; i < len(order); i++ {
+		if order[i-1] >= order[i] {
+			return fmt.Errorf("delivery: limits out of order: %v before %v", order[i-1], order[i])
+		}
+	}
+	if FunctionTime > VisibilityTime {
+		return fmt.Errorf("delivery: visibility %v is below the function's %v", VisibilityTime, FunctionTime)
+	}
+	if AttemptTime+SilenceBeforeEnd > ClaimMargin {
+		return fmt.Errorf("delivery: an attempt of %v may write in the lease's last %v", AttemptTime, SilenceBeforeEnd)
+	}
+	return nil
+}

@@ -1,0 +1,365 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// callTime bounds one table call with its retries; one attempt of it is bounded
+// by the HTTP client (2 s). A claim and a record must fit in the time that an
+// invocation keeps aside for them.
+const callTime = 3 * time.Second
+
+// Consumption is what DynamoDB says one call used.
+type Consumption struct {
+	Call       string // the operation's name
+	ReadUnits  float64
+	WriteUnits float64
+}
+
+// DynamoConfig is what a Dynamo needs.
+type DynamoConfig struct {
+	Client *dynamodb.Client
+	// Observe is told the units of each call; nil: they are not asked for.
+	Observe func(Consumption)
+}
+
+func (c DynamoConfig) validate() error {
+	if c.Client == nil {
+		return errors.New("store: no DynamoDB client")
+	}
+	return nil
+}
+
+// Dynamo is the Engine that speaks to DynamoDB.
+type Dynamo struct {
+	client  *dynamodb.Client
+	observe func(Consumption)
+}
+
+// NewDynamo makes an Engine of a DynamoDB client.
+func NewDynamo(c DynamoConfig) (*Dynamo, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Dynamo{client: c.Client, observe: c.Observe}, nil
+}
+
+func (d *Dynamo) capacity() types.ReturnConsumedCapacity {
+	if d.observe == nil {
+		return types.ReturnConsumedCapacityNone
+	}
+	return types.ReturnConsumedCapacityTotal
+}
+
+// consumed reports a call that reads or writes: DynamoDB names units of one kind
+// for simple calls and both kinds for transactions only.
+func (d *Dynamo) consumed(call string, read bool, capacities ...types.ConsumedCapacity) {
+	if d.observe == nil {
+		return
+	}
+	total := Consumption{Call: call}
+	for _, c := range capacities {
+		switch {
+		case c.ReadCapacityUnits != nil || c.WriteCapacityUnits != nil:
+			total.ReadUnits += aws.ToFloat64(c.ReadCapacityUnits)
+			total.WriteUnits += aws.ToFloat64(c.WriteCapacityUnits)
+		case read:
+			total.ReadUnits += aws.ToFloat64(c.CapacityUnits)
+		default:
+			total.WriteUnits += aws.ToFloat64(c.CapacityUnits)
+		}
+	}
+	d.observe(total)
+}
+
+func one(c *types.ConsumedCapacity) []types.ConsumedCapacity {
+	if c == nil {
+		return nil
+	}
+	return []types.ConsumedCapacity{*c}
+}
+
+// Get reads one item, strongly.
+func (d *Dynamo) Get(ctx context.Context, table string, key Key) (Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &table, Key: key.item(), ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: d.capacity(),
+	})
+	if err != nil {
+		return nil, readFault("get item", err)
+	}
+	d.consumed("GetItem", true, one(out.ConsumedCapacity)...)
+	return out.Item, nil
+}
+
+// BatchGet reads up to 100 items, strongly, and asks again for those that
+// DynamoDB left out for their size or its load.
+func (d *Dynamo) BatchGet(ctx context.Context, table string, keys []Key) ([]Item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	asked := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
+	for _, key := range keys {
+		asked.Keys = append(asked.Keys, key.item())
+	}
+	var items []Item
+	pending := map[string]types.KeysAndAttributes{table: asked}
+	for round := 0; len(pending) > 0; round++ {
+		if round > 0 {
+			if err := sleep(ctx, time.Duration(round)*10*time.Millisecond); err != nil {
+				return nil, readFault("batch get items", err)
+			}
+		}
+		out, err := d.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: pending, ReturnConsumedCapacity: d.capacity(),
+		})
+		if err != nil {
+			return nil, readFault("batch get items", err)
+		}
+		d.consumed("BatchGetItem", true, out.ConsumedCapacity...)
+		items = append(items, out.Responses[table]...)
+		pending = out.UnprocessedKeys
+	}
+	return items, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Query reads one page.
+func (d *Dynamo) Query(ctx context.Context, q Query) (Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var e expression
+	partition, sort := attrPK, attrSK
+	if q.Index != "" {
+		partition, sort = attrSweepShard, attrSweepAt
+	}
+	condition := e.path(At(partition)) + " = " + e.value(q.PK)
+	switch {
+	case q.From != nil && q.To != nil:
+		condition += " AND " + e.path(At(sort)) + " BETWEEN " + e.value(q.From) + " AND " + e.value(q.To)
+	case q.From != nil:
+		condition += " AND " + e.path(At(sort)) + " >= " + e.value(q.From)
+	case q.To != nil:
+		condition += " AND " + e.path(At(sort)) + " <= " + e.value(q.To)
+	}
+	in := &dynamodb.QueryInput{
+		TableName: &q.Table, KeyConditionExpression: &condition,
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		ScanIndexForward: aws.Bool(!q.Descending), ExclusiveStartKey: q.After,
+		ConsistentRead: aws.Bool(q.Index == ""), ReturnConsumedCapacity: d.capacity(),
+	}
+	if q.Index != "" {
+		in.IndexName = &q.Index
+	}
+	if q.Limit > 0 {
+		in.Limit = &q.Limit
+	}
+	out, err := d.client.Query(ctx, in)
+	if err != nil {
+		return Page{}, readFault("query", err)
+	}
+	d.consumed("Query", true, one(out.ConsumedCapacity)...)
+	return Page{Items: out.Items, Last: out.LastEvaluatedKey}, nil
+}
+
+// Write carries one conditional write out.
+func (d *Dynamo) Write(ctx context.Context, w Write) (Item, error) {
+	if err := w.validate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var e expression
+	switch {
+	case w.Changes != nil:
+		update := e.update(w.Changes)
+		condition := e.condition(w.If)
+		out, err := d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: &w.Table, Key: w.Key.item(), UpdateExpression: &update, ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+			ReturnValues: types.ReturnValueAllNew, ReturnConsumedCapacity: d.capacity(),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		})
+		if err != nil {
+			return nil, writeFault("update item", err)
+		}
+		d.consumed("UpdateItem", false, one(out.ConsumedCapacity)...)
+		return out.Attributes, nil
+	case w.Put != nil:
+		condition := e.condition(w.If)
+		out, err := d.client.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: &w.Table, Item: w.keyed(), ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnConsumedCapacity: d.capacity(),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		})
+		if err != nil {
+			return nil, writeFault("put item", err)
+		}
+		d.consumed("PutItem", false, one(out.ConsumedCapacity)...)
+		return nil, nil
+	case w.Delete:
+		condition := e.condition(w.If)
+		out, err := d.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: &w.Table, Key: w.Key.item(), ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnConsumedCapacity: d.capacity(),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		})
+		if err != nil {
+			return nil, writeFault("delete item", err)
+		}
+		d.consumed("DeleteItem", false, one(out.ConsumedCapacity)...)
+		return nil, nil
+	}
+	return nil, errors.New("store: a condition check stands in a transaction only")
+}
+
+func (w Write) keyed() Item {
+	item := cloneItem(w.Put)
+	item[attrPK], item[attrSK] = Text(w.Key.PK), Text(w.Key.SK)
+	return item
+}
+
+// Transact carries all writes out or none.
+func (d *Dynamo) Transact(ctx context.Context, token string, writes []Write) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	in := &dynamodb.TransactWriteItemsInput{ReturnConsumedCapacity: d.capacity()}
+	if token != "" {
+		in.ClientRequestToken = &token
+	}
+	for _, w := range writes {
+		if err := w.validate(); err != nil {
+			return err
+		}
+		in.TransactItems = append(in.TransactItems, w.transactItem())
+	}
+	out, err := d.client.TransactWriteItems(ctx, in)
+	if err != nil {
+		return writeFault("transact write items", err)
+	}
+	d.consumed("TransactWriteItems", false, out.ConsumedCapacity...)
+	return nil
+}
+
+func (w Write) transactItem() types.TransactWriteItem {
+	var e expression
+	old := types.ReturnValuesOnConditionCheckFailureAllOld
+	switch {
+	case w.Put != nil:
+		condition := e.condition(w.If)
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName: &w.Table, Item: w.keyed(), ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+			ReturnValuesOnConditionCheckFailure: old,
+		}}
+	case w.Changes != nil:
+		update := e.update(w.Changes)
+		condition := e.condition(w.If)
+		return types.TransactWriteItem{Update: &types.Update{
+			TableName: &w.Table, Key: w.Key.item(), UpdateExpression: &update, ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+			ReturnValuesOnConditionCheckFailure: old,
+		}}
+	case w.Delete:
+		condition := e.condition(w.If)
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &w.Table, Key: w.Key.item(), ConditionExpression: condition,
+			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+			ReturnValuesOnConditionCheckFailure: old,
+		}}
+	}
+	condition := e.condition(w.If)
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &w.Table, Key: w.Key.item(), ConditionExpression: condition,
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		ReturnValuesOnConditionCheckFailure: old,
+	}}
+}
+
+// readFault: a read that failed changed nothing, so it is only a question of
+// whether asking again can help.
+func readFault(doing string, err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient && !throttled(api) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+}
+
+// writeFault tells apart what was refused, what was not carried out and what is
+// not known. The SDK does not retry a cancelled transaction, and its message
+// names reasons by index only.
+func writeFault(doing string, err error) error {
+	var cancelled *types.TransactionCanceledException
+	if errors.As(err, &cancelled) {
+		refused := &Refused{Reasons: make([]Reason, len(cancelled.CancellationReasons))}
+		for i, reason := range cancelled.CancellationReasons {
+			refused.Reasons[i] = Reason{Code: reasonCode(aws.ToString(reason.Code)), Old: reason.Item}
+		}
+		return fmt.Errorf("%s: %w", doing, refused)
+	}
+	var condition *types.ConditionalCheckFailedException
+	if errors.As(err, &condition) {
+		return fmt.Errorf("%s: %w", doing, &Refused{Reasons: []Reason{{Code: CodeCondition, Old: condition.Item}}})
+	}
+	var conflict *types.TransactionConflictException
+	if errors.As(err, &conflict) {
+		return fmt.Errorf("%s: %w", doing, &Refused{Reasons: []Reason{{Code: CodeConflict}}})
+	}
+	var inProgress *types.TransactionInProgressException
+	if errors.As(err, &inProgress) {
+		return fmt.Errorf("%s: %w: %w", doing, ErrUnknown, err)
+	}
+	var api smithy.APIError
+	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
+		if throttled(api) {
+			return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+		}
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnknown, err)
+}
+
+func throttled(api smithy.APIError) bool {
+	switch api.ErrorCode() {
+	case "ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException", "LimitExceededException":
+		return true
+	}
+	return false
+}
+
+// reasonCode maps the codes of TransactionCanceledException.CancellationReasons
+// (DynamoDB API reference, TransactWriteItems).
+func reasonCode(code string) Code {
+	switch code {
+	case "", "None":
+		return CodeNone
+	case "ConditionalCheckFailed":
+		return CodeCondition
+	case "TransactionConflict":
+		return CodeConflict
+	case "ProvisionedThroughputExceeded", "ThrottlingError":
+		return CodeThrottled
+	case "ItemCollectionSizeLimitExceeded":
+		return CodeSize
+	}
+	return CodeOther
+}
