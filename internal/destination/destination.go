@@ -1,0 +1,98 @@
+package destination
+
+import (
+	"time"
+
+	"colophon/internal/delivery"
+)
+
+// Limits of a destination. A project's META item names its destinations, and a
+// publish writes one item for each, so both stay small.
+const (
+	LargestProject = 50   // destinations in use, of one project
+	LongestName    = 100  // characters
+	LargestHeaders = 3072 // bytes of all custom headers as JSON; the sealing key takes 4,096
+	MostHeaders    = 20
+	MostListed     = 100 // deliveries on a page
+
+	// PreviousSecretTime is for how long the old secret signs beside the new one.
+	PreviousSecretTime = 24 * time.Hour
+)
+
+// Destination is a webhook address of a project as people see it. Nothing
+// secret is in it: not even this package can read a secret back.
+type Destination struct {
+	ID               string
+	Name             string
+	URL              string // empty where it was removed
+	State            delivery.SlotState
+	PausedBy         delivery.PausedBy // with paused
+	HeaderNames      []string          // custom headers; their values are not shown again
+	PreviousUntil    time.Time         // the previous secret signs too until then; zero: there is none
+	Slow             bool              // its last attempt took longer than delivery.SlowAttempt
+	DeliveredThrough int64             // the highest release that was delivered; 0: none
+	Version          int64             // of what Change can change, for an ETag
+	CreatedAt        time.Time
+	UpdatedAt        time.Time
+}
+
+// Addition is what a new destination is made of.
+type Addition struct {
+	Name    string
+	URL     string
+	Headers map[string]string
+}
+
+// Added is a new destination and its secret, which is never shown again.
+type Added struct {
+	Destination Destination
+	Secret      string
+}
+
+// Change is what is new about a destination; nil leaves a field as it is.
+type Change struct {
+	Name    *string
+	URL     *string
+	Headers *map[string]string // replaces them all: the values that are there cannot be read
+	// Version is the Destination's that the change was made from; 0 changes
+	// whatever is there.
+	Version int64
+}
+
+// Rotated is a destination's new secret, which is never shown again. The one
+// before it signs beside it until PreviousUntil; one before that, no more.
+type Rotated struct {
+	Secret        string
+	PreviousUntil time.Time
+}
+
+// Resumed is a destination that takes deliveries again, and what it may have missed.
+type Resumed struct {
+	Destination Destination
+	Newest      int64 // the newest release announced to it; 0: none
+	// SendNewest says that the newest release ended undelivered, so that a
+	// person may want to send it: a plain Redeliver.
+	SendNewest bool
+}
+
+// Redelivery says how a person wants a delivery sent again.
+type Redelivery struct {
+	Force bool  // also where the release is not the newest
+	Over  int64 // with Force: the newest release that the person saw
+}
+
+// Delivery is a delivery as people see it.
+type Delivery struct {
+	delivery.Delivery
+	Destination Destination
+	Sending     bool      // an attempt is under way
+	Attempt     int64     // while Sending: its number
+	Since       time.Time // while Sending
+	Newest      int64     // the newest release: what a forced redelivery must name as Over
+}
+
+// DeliveryPage is a part of a destination's deliveries, newest first.
+type DeliveryPage struct {
+	Deliveries []Delivery
+	Before     int64 // asks for the page behind this one; 0: there is none
+}
