@@ -62,7 +62,26 @@ type Delivery struct {
 	Sweeps     int64
 	CreatedAt  time.Time
 	EndedAt    time.Time // zero while it is not terminal
+	Before     *Result   // what the rounds before this one came to; nil in the first
 	Fault      Fault     // what of the item could not be read
+}
+
+// Result is how a round ended.
+type Result struct {
+	Status    Status
+	Reason    Reason
+	Successor int64
+	Round     int64
+	At        time.Time
+}
+
+// Result is what the delivery came to. A redelivery that was skipped changes
+// nothing about what the rounds before it came to, so theirs stands.
+func (d Delivery) Result() Result {
+	if d.Status == Skipped && d.Before != nil {
+		return *d.Before
+	}
+	return Result{Status: d.Status, Reason: d.Reason, Successor: d.Successor, Round: d.Round, At: d.EndedAt}
 }
 
 // Fault says that an item is not what this build can read.

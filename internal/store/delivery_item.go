@@ -35,6 +35,7 @@ const (
 	attrRing       = "ring"
 	attrCreatedAt  = "createdAt"
 	attrEndedAt    = "endedAt"
+	attrBefore     = "before"
 	attrExpiresAt  = "expiresAt"
 
 	attrCount = "count"
@@ -129,6 +130,9 @@ func encodeDelivery(d delivery.Delivery) Item {
 	optional(attrForce, d.Forced(), Map(Item{attrOver: Number(d.Over)}))
 	optional(attrAsked, d.Asked > 0, durationMillis(d.Asked))
 	optional(attrUsed, d.Used > 0, durationMillis(d.Used))
+	if d.Before != nil {
+		item[attrBefore] = encodeResult(*d.Before)
+	}
 	if d.Status.Terminal() {
 		item[attrEndedAt] = millis(d.EndedAt)
 		item[attrExpiresAt] = seconds(d.EndedAt.Add(delivery.RetentionTime))
@@ -138,6 +142,17 @@ func encodeDelivery(d delivery.Delivery) Item {
 	item[attrSweepAt] = millis(d.SweepAt)
 	optional(attrSweeps, d.Sweeps > 0, Number(d.Sweeps))
 	return item
+}
+
+func encodeResult(r delivery.Result) Value {
+	item := Item{attrStatus: Text(string(r.Status)), attrRound: Number(r.Round), attrAt: millis(r.At)}
+	if r.Reason != "" {
+		item[attrReason] = Text(string(r.Reason))
+	}
+	if r.Successor > 0 {
+		item[attrSuccessor] = Number(r.Successor)
+	}
+	return Map(item)
 }
 
 func encodeOurs(o delivery.Ours) Value {
@@ -209,6 +224,14 @@ func decodeDelivery(key delivery.Key, item Item) *delivery.Delivery {
 	}
 	if a.has(attrForce) {
 		a.within(attrForce, func(a *attributes) { d.Over = a.positive(attrOver) })
+	}
+	if a.has(attrBefore) {
+		a.within(attrBefore, func(a *attributes) {
+			d.Before = &delivery.Result{
+				Status: delivery.Status(a.text(attrStatus)), Reason: delivery.Reason(a.optionalText(attrReason)),
+				Successor: a.optionalCount(attrSuccessor), Round: a.positive(attrRound), At: a.time(attrAt),
+			}
+		})
 	}
 	a.within(attrAttempts, func(a *attributes) { d.Attempts = decodeAttempts(a) })
 	if a.fault == nil && (d.WebhookID == "" || len(d.Body) == 0) {
