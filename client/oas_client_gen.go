@@ -27,7 +27,7 @@ type Invoker interface {
 	// The answer shows the signing secret, once. Keep it; it is not shown again.
 	//
 	// POST /projects/{project}/destinations
-	CreateDestination(ctx context.Context, request *NewDestination, params CreateDestinationParams) (*CreatedDestination, error)
+	CreateDestination(ctx context.Context, request *NewDestination, params CreateDestinationParams) (*CreatedDestinationHeaders, error)
 	// CreateProject invokes createProject operation.
 	//
 	// Needs an admin's token that is not bound to one project.
@@ -57,7 +57,7 @@ type Invoker interface {
 	// Read a destination.
 	//
 	// GET /projects/{project}/destinations/{destination}
-	GetDestination(ctx context.Context, params GetDestinationParams) (*Destination, error)
+	GetDestination(ctx context.Context, params GetDestinationParams) (*DestinationHeaders, error)
 	// GetDocument invokes getDocument operation.
 	//
 	// The content itself, with its own content type. The ETag is the document's version.
@@ -119,6 +119,12 @@ type Invoker interface {
 	//
 	// GET /projects/{project}/documents
 	ListDocuments(ctx context.Context, params ListDocumentsParams) (*DocumentPage, error)
+	// ListProjects invokes listProjects operation.
+	//
+	// Needs a token that is not bound to one project.
+	//
+	// GET /projects
+	ListProjects(ctx context.Context, params ListProjectsParams) (*ProjectPage, error)
 	// ListReleaseDeliveries invokes listReleaseDeliveries operation.
 	//
 	// See what became of a release at each destination.
@@ -182,17 +188,24 @@ type Invoker interface {
 	RemoveDestination(ctx context.Context, params RemoveDestinationParams) error
 	// ResumeDestination invokes resumeDestination operation.
 	//
-	// What was skipped meanwhile stays skipped. `offer` names the newest release where that one did not
-	// arrive: redeliver it to bring the destination up to date.
+	// What was skipped meanwhile stays skipped. `offer` names the newest release where that one ended
+	// without having arrived: redeliver it to bring the destination up to date.
 	//
 	// POST /projects/{project}/destinations/{destination}/resume
 	ResumeDestination(ctx context.Context, params ResumeDestinationParams) (*ResumedDestination, error)
+	// RevokeOldDestinationSecret invokes revokeOldDestinationSecret operation.
+	//
+	// For when it got into wrong hands. What is sent from now on carries the new one's signature alone.
+	//
+	// POST /projects/{project}/destinations/{destination}/revoke-old-secret
+	RevokeOldDestinationSecret(ctx context.Context, params RevokeOldDestinationSecretParams) error
 	// RotateDestinationSecret invokes rotateDestinationSecret operation.
 	//
-	// The answer shows it, once. The old one signs beside it for 24 hours, unless it is revoked at once.
+	// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
+	// over; revoke it to end that at once.
 	//
 	// POST /projects/{project}/destinations/{destination}/rotate-secret
-	RotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error)
+	RotateDestinationSecret(ctx context.Context, params RotateDestinationSecretParams) (*RotatedSecret, error)
 	// TryNow invokes tryNow operation.
 	//
 	// The pending try is made now instead of later. It adds no try.
@@ -201,10 +214,10 @@ type Invoker interface {
 	TryNow(ctx context.Context, params TryNowParams) (*Delivery, error)
 	// UpdateDestination invokes updateDestination operation.
 	//
-	// What is not named stays. A header that is null is taken away.
+	// What is not named stays. Headers are replaced as a whole, because nobody can read the old values.
 	//
 	// PATCH /projects/{project}/destinations/{destination}
-	UpdateDestination(ctx context.Context, request *DestinationChange, params UpdateDestinationParams) (*Destination, error)
+	UpdateDestination(ctx context.Context, request *DestinationChange, params UpdateDestinationParams) (*DestinationHeaders, error)
 }
 
 // Client implements OAS client.
@@ -253,12 +266,12 @@ func (c *Client) requestURL(ctx context.Context) *url.URL {
 // The answer shows the signing secret, once. Keep it; it is not shown again.
 //
 // POST /projects/{project}/destinations
-func (c *Client) CreateDestination(ctx context.Context, request *NewDestination, params CreateDestinationParams) (*CreatedDestination, error) {
+func (c *Client) CreateDestination(ctx context.Context, request *NewDestination, params CreateDestinationParams) (*CreatedDestinationHeaders, error) {
 	res, err := c.sendCreateDestination(ctx, request, params)
 	return res, err
 }
 
-func (c *Client) sendCreateDestination(ctx context.Context, request *NewDestination, params CreateDestinationParams) (res *CreatedDestination, err error) {
+func (c *Client) sendCreateDestination(ctx context.Context, request *NewDestination, params CreateDestinationParams) (res *CreatedDestinationHeaders, err error) {
 
 	u := uri.Clone(c.requestURL(ctx))
 	var pathParts [3]string
@@ -804,12 +817,12 @@ func (c *Client) sendGetDelivery(ctx context.Context, params GetDeliveryParams) 
 // Read a destination.
 //
 // GET /projects/{project}/destinations/{destination}
-func (c *Client) GetDestination(ctx context.Context, params GetDestinationParams) (*Destination, error) {
+func (c *Client) GetDestination(ctx context.Context, params GetDestinationParams) (*DestinationHeaders, error) {
 	res, err := c.sendGetDestination(ctx, params)
 	return res, err
 }
 
-func (c *Client) sendGetDestination(ctx context.Context, params GetDestinationParams) (res *Destination, err error) {
+func (c *Client) sendGetDestination(ctx context.Context, params GetDestinationParams) (res *DestinationHeaders, err error) {
 
 	u := uri.Clone(c.requestURL(ctx))
 	var pathParts [4]string
@@ -2098,6 +2111,119 @@ func (c *Client) sendListDocuments(ctx context.Context, params ListDocumentsPara
 	return result, nil
 }
 
+// ListProjects invokes listProjects operation.
+//
+// Needs a token that is not bound to one project.
+//
+// GET /projects
+func (c *Client) ListProjects(ctx context.Context, params ListProjectsParams) (*ProjectPage, error) {
+	res, err := c.sendListProjects(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendListProjects(ctx context.Context, params ListProjectsParams) (res *ProjectPage, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [1]string
+	pathParts[0] = "/projects"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	q := uri.NewQueryEncoder()
+	{
+		// Encode "cursor" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "cursor",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Cursor.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	{
+		// Encode "limit" parameter.
+		cfg := uri.QueryParameterEncodingConfig{
+			Name:    "limit",
+			Style:   uri.QueryStyleForm,
+			Explode: true,
+		}
+
+		if err := q.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.Limit.Get(); ok {
+				return e.EncodeValue(conv.IntToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode query")
+		}
+	}
+	u.RawQuery = q.Values().Encode()
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearer(ctx, ListProjectsOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"Bearer\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeListProjectsResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // ListReleaseDeliveries invokes listReleaseDeliveries operation.
 //
 // See what became of a release at each destination.
@@ -3132,8 +3258,8 @@ func (c *Client) sendRemoveDestination(ctx context.Context, params RemoveDestina
 
 // ResumeDestination invokes resumeDestination operation.
 //
-// What was skipped meanwhile stays skipped. `offer` names the newest release where that one did not
-// arrive: redeliver it to bring the destination up to date.
+// What was skipped meanwhile stays skipped. `offer` names the newest release where that one ended
+// without having arrived: redeliver it to bring the destination up to date.
 //
 // POST /projects/{project}/destinations/{destination}/resume
 func (c *Client) ResumeDestination(ctx context.Context, params ResumeDestinationParams) (*ResumedDestination, error) {
@@ -3245,17 +3371,132 @@ func (c *Client) sendResumeDestination(ctx context.Context, params ResumeDestina
 	return result, nil
 }
 
+// RevokeOldDestinationSecret invokes revokeOldDestinationSecret operation.
+//
+// For when it got into wrong hands. What is sent from now on carries the new one's signature alone.
+//
+// POST /projects/{project}/destinations/{destination}/revoke-old-secret
+func (c *Client) RevokeOldDestinationSecret(ctx context.Context, params RevokeOldDestinationSecretParams) error {
+	_, err := c.sendRevokeOldDestinationSecret(ctx, params)
+	return err
+}
+
+func (c *Client) sendRevokeOldDestinationSecret(ctx context.Context, params RevokeOldDestinationSecretParams) (res *RevokeOldDestinationSecretNoContent, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [5]string
+	pathParts[0] = "/projects/"
+	{
+		// Encode "project" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "project",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Project))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/destinations/"
+	{
+		// Encode "destination" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "destination",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Destination))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[3] = encoded
+	}
+	pathParts[4] = "/revoke-old-secret"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearer(ctx, RevokeOldDestinationSecretOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"Bearer\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeRevokeOldDestinationSecretResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // RotateDestinationSecret invokes rotateDestinationSecret operation.
 //
-// The answer shows it, once. The old one signs beside it for 24 hours, unless it is revoked at once.
+// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
+// over; revoke it to end that at once.
 //
 // POST /projects/{project}/destinations/{destination}/rotate-secret
-func (c *Client) RotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error) {
-	res, err := c.sendRotateDestinationSecret(ctx, request, params)
+func (c *Client) RotateDestinationSecret(ctx context.Context, params RotateDestinationSecretParams) (*RotatedSecret, error) {
+	res, err := c.sendRotateDestinationSecret(ctx, params)
 	return res, err
 }
 
-func (c *Client) sendRotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (res *RotatedSecret, err error) {
+func (c *Client) sendRotateDestinationSecret(ctx context.Context, params RotateDestinationSecretParams) (res *RotatedSecret, err error) {
 
 	u := uri.Clone(c.requestURL(ctx))
 	var pathParts [5]string
@@ -3303,9 +3544,6 @@ func (c *Client) sendRotateDestinationSecret(ctx context.Context, request OptRot
 	r, err := ht.NewRequest(ctx, "POST", u)
 	if err != nil {
 		return res, errors.Wrap(err, "create request")
-	}
-	if err := encodeRotateDestinationSecretRequest(request, r); err != nil {
-		return res, errors.Wrap(err, "encode request")
 	}
 
 	{
@@ -3497,15 +3735,15 @@ func (c *Client) sendTryNow(ctx context.Context, params TryNowParams) (res *Deli
 
 // UpdateDestination invokes updateDestination operation.
 //
-// What is not named stays. A header that is null is taken away.
+// What is not named stays. Headers are replaced as a whole, because nobody can read the old values.
 //
 // PATCH /projects/{project}/destinations/{destination}
-func (c *Client) UpdateDestination(ctx context.Context, request *DestinationChange, params UpdateDestinationParams) (*Destination, error) {
+func (c *Client) UpdateDestination(ctx context.Context, request *DestinationChange, params UpdateDestinationParams) (*DestinationHeaders, error) {
 	res, err := c.sendUpdateDestination(ctx, request, params)
 	return res, err
 }
 
-func (c *Client) sendUpdateDestination(ctx context.Context, request *DestinationChange, params UpdateDestinationParams) (res *Destination, err error) {
+func (c *Client) sendUpdateDestination(ctx context.Context, request *DestinationChange, params UpdateDestinationParams) (res *DestinationHeaders, err error) {
 
 	u := uri.Clone(c.requestURL(ctx))
 	var pathParts [4]string
@@ -3555,6 +3793,22 @@ func (c *Client) sendUpdateDestination(ctx context.Context, request *Destination
 	}
 	if err := encodeUpdateDestinationRequest(request, r); err != nil {
 		return res, errors.Wrap(err, "encode request")
+	}
+
+	h := uri.NewHeaderEncoder(r.Header)
+	{
+		cfg := uri.HeaderParameterEncodingConfig{
+			Name:    "If-Match",
+			Explode: false,
+		}
+		if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.IfMatch.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode header")
+		}
 	}
 
 	{

@@ -477,16 +477,6 @@ func (s *Delivery) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
-		if s.Replaced != nil {
-			e.FieldStart("replaced")
-			e.ArrStart()
-			for _, elem := range s.Replaced {
-				e.Int64(elem)
-			}
-			e.ArrEnd()
-		}
-	}
-	{
 		e.FieldStart("sending")
 		e.Bool(s.Sending)
 	}
@@ -514,6 +504,16 @@ func (s *Delivery) encodeFields(e *jx.Encoder) {
 		if s.Over.Set {
 			e.FieldStart("over")
 			s.Over.Encode(e)
+		}
+	}
+	{
+		e.FieldStart("newest")
+		e.Int64(s.Newest)
+	}
+	{
+		if s.Before.Set {
+			e.FieldStart("before")
+			s.Before.Encode(e)
 		}
 	}
 	{
@@ -546,7 +546,7 @@ func (s *Delivery) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDelivery = [20]string{
+var jsonFieldsNameOfDelivery = [21]string{
 	0:  "project",
 	1:  "destination",
 	2:  "destinationName",
@@ -555,18 +555,19 @@ var jsonFieldsNameOfDelivery = [20]string{
 	5:  "state",
 	6:  "reason",
 	7:  "successor",
-	8:  "replaced",
-	9:  "sending",
-	10: "round",
-	11: "tries",
-	12: "attempts",
-	13: "earlierAttempts",
-	14: "over",
-	15: "tryAt",
-	16: "queuedAt",
-	17: "endedAt",
-	18: "timeline",
-	19: "link",
+	8:  "sending",
+	9:  "round",
+	10: "tries",
+	11: "attempts",
+	12: "earlierAttempts",
+	13: "over",
+	14: "newest",
+	15: "before",
+	16: "tryAt",
+	17: "queuedAt",
+	18: "endedAt",
+	19: "timeline",
+	20: "link",
 }
 
 // Decode decodes Delivery from json.
@@ -668,27 +669,8 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"successor\"")
 			}
-		case "replaced":
-			if err := func() error {
-				s.Replaced = make([]int64, 0)
-				if err := d.Arr(func(d *jx.Decoder) error {
-					var elem int64
-					v, err := d.Int64()
-					elem = int64(v)
-					if err != nil {
-						return err
-					}
-					s.Replaced = append(s.Replaced, elem)
-					return nil
-				}); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"replaced\"")
-			}
 		case "sending":
-			requiredBitSet[1] |= 1 << 1
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				v, err := d.Bool()
 				s.Sending = bool(v)
@@ -700,7 +682,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sending\"")
 			}
 		case "round":
-			requiredBitSet[1] |= 1 << 2
+			requiredBitSet[1] |= 1 << 1
 			if err := func() error {
 				v, err := d.Int64()
 				s.Round = int64(v)
@@ -712,7 +694,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"round\"")
 			}
 		case "tries":
-			requiredBitSet[1] |= 1 << 3
+			requiredBitSet[1] |= 1 << 2
 			if err := func() error {
 				v, err := d.Int64()
 				s.Tries = int64(v)
@@ -724,7 +706,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tries\"")
 			}
 		case "attempts":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				s.Attempts = make([]Attempt, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -742,7 +724,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"attempts\"")
 			}
 		case "earlierAttempts":
-			requiredBitSet[1] |= 1 << 5
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				v, err := d.Int64()
 				s.EarlierAttempts = int64(v)
@@ -763,6 +745,28 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"over\"")
 			}
+		case "newest":
+			requiredBitSet[1] |= 1 << 6
+			if err := func() error {
+				v, err := d.Int64()
+				s.Newest = int64(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"newest\"")
+			}
+		case "before":
+			if err := func() error {
+				s.Before.Reset()
+				if err := s.Before.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"before\"")
+			}
 		case "tryAt":
 			if err := func() error {
 				s.TryAt.Reset()
@@ -774,7 +778,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tryAt\"")
 			}
 		case "queuedAt":
-			requiredBitSet[2] |= 1 << 0
+			requiredBitSet[2] |= 1 << 1
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.QueuedAt = v
@@ -796,7 +800,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"endedAt\"")
 			}
 		case "timeline":
-			requiredBitSet[2] |= 1 << 2
+			requiredBitSet[2] |= 1 << 3
 			if err := func() error {
 				s.Timeline = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -816,7 +820,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"timeline\"")
 			}
 		case "link":
-			requiredBitSet[2] |= 1 << 3
+			requiredBitSet[2] |= 1 << 4
 			if err := func() error {
 				v, err := d.Str()
 				s.Link = string(v)
@@ -838,8 +842,8 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [3]uint8{
 		0b00111111,
-		0b00111110,
-		0b00001101,
+		0b01011111,
+		0b00011010,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -1313,18 +1317,6 @@ func (s *Destination) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Slow)
 	}
 	{
-		if s.Sending.Set {
-			e.FieldStart("sending")
-			s.Sending.Encode(e)
-		}
-	}
-	{
-		if s.SentThrough.Set {
-			e.FieldStart("sentThrough")
-			s.SentThrough.Encode(e)
-		}
-	}
-	{
 		if s.DeliveredThrough.Set {
 			e.FieldStart("deliveredThrough")
 			s.DeliveredThrough.Encode(e)
@@ -1345,6 +1337,10 @@ func (s *Destination) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		e.FieldStart("etag")
+		e.Str(s.Etag)
+	}
+	{
 		e.FieldStart("createdAt")
 		json.EncodeTimeFormat(e, s.CreatedAt, "2006-01-02T15:04:05.000Z07:00")
 	}
@@ -1354,7 +1350,7 @@ func (s *Destination) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDestination = [14]string{
+var jsonFieldsNameOfDestination = [13]string{
 	0:  "id",
 	1:  "project",
 	2:  "name",
@@ -1362,13 +1358,12 @@ var jsonFieldsNameOfDestination = [14]string{
 	4:  "state",
 	5:  "pausedBy",
 	6:  "slow",
-	7:  "sending",
-	8:  "sentThrough",
-	9:  "deliveredThrough",
-	10: "headers",
-	11: "previousSecretUntil",
-	12: "createdAt",
-	13: "updatedAt",
+	7:  "deliveredThrough",
+	8:  "headers",
+	9:  "previousSecretUntil",
+	10: "etag",
+	11: "createdAt",
+	12: "updatedAt",
 }
 
 // Decode decodes Destination from json.
@@ -1460,26 +1455,6 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"slow\"")
 			}
-		case "sending":
-			if err := func() error {
-				s.Sending.Reset()
-				if err := s.Sending.Decode(d); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"sending\"")
-			}
-		case "sentThrough":
-			if err := func() error {
-				s.SentThrough.Reset()
-				if err := s.SentThrough.Decode(d); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"sentThrough\"")
-			}
 		case "deliveredThrough":
 			if err := func() error {
 				s.DeliveredThrough.Reset()
@@ -1491,7 +1466,7 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"deliveredThrough\"")
 			}
 		case "headers":
-			requiredBitSet[1] |= 1 << 2
+			requiredBitSet[1] |= 1 << 0
 			if err := func() error {
 				s.Headers = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -1520,8 +1495,20 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"previousSecretUntil\"")
 			}
+		case "etag":
+			requiredBitSet[1] |= 1 << 2
+			if err := func() error {
+				v, err := d.Str()
+				s.Etag = string(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"etag\"")
+			}
 		case "createdAt":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -1533,7 +1520,7 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"createdAt\"")
 			}
 		case "updatedAt":
-			requiredBitSet[1] |= 1 << 5
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.UpdatedAt = v
@@ -1555,7 +1542,7 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
 		0b01011111,
-		0b00110100,
+		0b00011101,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -1723,7 +1710,7 @@ func (s *DestinationChangeHeaders) Decode(d *jx.Decoder) error {
 	var propertiesCount int
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		propertiesCount++
-		var elem NilString
+		var elem HeaderValue
 		if err := func() error {
 			if err := elem.Decode(d); err != nil {
 				return err
@@ -2858,52 +2845,6 @@ func (s *NewProject) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
-// Encode encodes string as json.
-func (o NilString) Encode(e *jx.Encoder) {
-	if o.Null {
-		e.Null()
-		return
-	}
-	e.Str(string(o.Value))
-}
-
-// Decode decodes string from json.
-func (o *NilString) Decode(d *jx.Decoder) error {
-	if o == nil {
-		return errors.New("invalid: unable to decode NilString to nil")
-	}
-	if d.Next() == jx.Null {
-		if err := d.Null(); err != nil {
-			return err
-		}
-
-		var v string
-		o.Value = v
-		o.Null = true
-		return nil
-	}
-	o.Null = false
-	v, err := d.Str()
-	if err != nil {
-		return err
-	}
-	o.Value = string(v)
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s NilString) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *NilString) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
 // Encode encodes Attempt as json.
 func (o OptAttempt) Encode(e *jx.Encoder) {
 	if !o.Set {
@@ -3244,18 +3185,18 @@ func (s *OptRedeliver) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
-// Encode encodes RotateSecret as json.
-func (o OptRotateSecret) Encode(e *jx.Encoder) {
+// Encode encodes RoundResult as json.
+func (o OptRoundResult) Encode(e *jx.Encoder) {
 	if !o.Set {
 		return
 	}
 	o.Value.Encode(e)
 }
 
-// Decode decodes RotateSecret from json.
-func (o *OptRotateSecret) Decode(d *jx.Decoder) error {
+// Decode decodes RoundResult from json.
+func (o *OptRoundResult) Decode(d *jx.Decoder) error {
 	if o == nil {
-		return errors.New("invalid: unable to decode OptRotateSecret to nil")
+		return errors.New("invalid: unable to decode OptRoundResult to nil")
 	}
 	o.Set = true
 	if err := o.Value.Decode(d); err != nil {
@@ -3265,14 +3206,14 @@ func (o *OptRotateSecret) Decode(d *jx.Decoder) error {
 }
 
 // MarshalJSON implements stdjson.Marshaler.
-func (s OptRotateSecret) MarshalJSON() ([]byte, error) {
+func (s OptRoundResult) MarshalJSON() ([]byte, error) {
 	e := jx.Encoder{}
 	s.Encode(&e)
 	return e.Bytes(), nil
 }
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *OptRotateSecret) UnmarshalJSON(data []byte) error {
+func (s *OptRoundResult) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -3670,6 +3611,129 @@ func (s *Project) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *Project) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *ProjectPage) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *ProjectPage) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("projects")
+		e.ArrStart()
+		for _, elem := range s.Projects {
+			elem.Encode(e)
+		}
+		e.ArrEnd()
+	}
+	{
+		if s.Next.Set {
+			e.FieldStart("next")
+			s.Next.Encode(e)
+		}
+	}
+}
+
+var jsonFieldsNameOfProjectPage = [2]string{
+	0: "projects",
+	1: "next",
+}
+
+// Decode decodes ProjectPage from json.
+func (s *ProjectPage) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode ProjectPage to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "projects":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				s.Projects = make([]Project, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem Project
+					if err := elem.Decode(d); err != nil {
+						return err
+					}
+					s.Projects = append(s.Projects, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"projects\"")
+			}
+		case "next":
+			if err := func() error {
+				s.Next.Reset()
+				if err := s.Next.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"next\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode ProjectPage")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00000001,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfProjectPage) {
+					name = jsonFieldsNameOfProjectPage[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *ProjectPage) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *ProjectPage) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -4549,70 +4613,6 @@ func (s *ResumedDestination) UnmarshalJSON(data []byte) error {
 }
 
 // Encode implements json.Marshaler.
-func (s *RotateSecret) Encode(e *jx.Encoder) {
-	e.ObjStart()
-	s.encodeFields(e)
-	e.ObjEnd()
-}
-
-// encodeFields encodes fields.
-func (s *RotateSecret) encodeFields(e *jx.Encoder) {
-	{
-		if s.RevokeOld.Set {
-			e.FieldStart("revokeOld")
-			s.RevokeOld.Encode(e)
-		}
-	}
-}
-
-var jsonFieldsNameOfRotateSecret = [1]string{
-	0: "revokeOld",
-}
-
-// Decode decodes RotateSecret from json.
-func (s *RotateSecret) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode RotateSecret to nil")
-	}
-	s.setDefaults()
-
-	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
-		switch string(k) {
-		case "revokeOld":
-			if err := func() error {
-				s.RevokeOld.Reset()
-				if err := s.RevokeOld.Decode(d); err != nil {
-					return err
-				}
-				return nil
-			}(); err != nil {
-				return errors.Wrap(err, "decode field \"revokeOld\"")
-			}
-		default:
-			return errors.Errorf("unexpected field %q", k)
-		}
-		return nil
-	}); err != nil {
-		return errors.Wrap(err, "decode RotateSecret")
-	}
-
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s *RotateSecret) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *RotateSecret) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
-// Encode implements json.Marshaler.
 func (s *RotatedSecret) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	s.encodeFields(e)
@@ -4626,10 +4626,8 @@ func (s *RotatedSecret) encodeFields(e *jx.Encoder) {
 		e.Str(s.Secret)
 	}
 	{
-		if s.PreviousUntil.Set {
-			e.FieldStart("previousUntil")
-			s.PreviousUntil.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
-		}
+		e.FieldStart("previousUntil")
+		json.EncodeTimeFormat(e, s.PreviousUntil, "2006-01-02T15:04:05.000Z07:00")
 	}
 }
 
@@ -4660,9 +4658,11 @@ func (s *RotatedSecret) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"secret\"")
 			}
 		case "previousUntil":
+			requiredBitSet[0] |= 1 << 1
 			if err := func() error {
-				s.PreviousUntil.Reset()
-				if err := s.PreviousUntil.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
+				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
+				s.PreviousUntil = v
+				if err != nil {
 					return err
 				}
 				return nil
@@ -4679,7 +4679,7 @@ func (s *RotatedSecret) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00000001,
+		0b00000011,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -4721,6 +4721,210 @@ func (s *RotatedSecret) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements stdjson.Unmarshaler.
 func (s *RotatedSecret) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
+func (s *RoundResult) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *RoundResult) encodeFields(e *jx.Encoder) {
+	{
+		e.FieldStart("state")
+		s.State.Encode(e)
+	}
+	{
+		if s.Reason.Set {
+			e.FieldStart("reason")
+			s.Reason.Encode(e)
+		}
+	}
+	{
+		if s.Successor.Set {
+			e.FieldStart("successor")
+			s.Successor.Encode(e)
+		}
+	}
+	{
+		e.FieldStart("round")
+		e.Int64(s.Round)
+	}
+	{
+		e.FieldStart("at")
+		json.EncodeTimeFormat(e, s.At, "2006-01-02T15:04:05.000Z07:00")
+	}
+}
+
+var jsonFieldsNameOfRoundResult = [5]string{
+	0: "state",
+	1: "reason",
+	2: "successor",
+	3: "round",
+	4: "at",
+}
+
+// Decode decodes RoundResult from json.
+func (s *RoundResult) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode RoundResult to nil")
+	}
+	var requiredBitSet [1]uint8
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "state":
+			requiredBitSet[0] |= 1 << 0
+			if err := func() error {
+				if err := s.State.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"state\"")
+			}
+		case "reason":
+			if err := func() error {
+				s.Reason.Reset()
+				if err := s.Reason.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"reason\"")
+			}
+		case "successor":
+			if err := func() error {
+				s.Successor.Reset()
+				if err := s.Successor.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"successor\"")
+			}
+		case "round":
+			requiredBitSet[0] |= 1 << 3
+			if err := func() error {
+				v, err := d.Int64()
+				s.Round = int64(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"round\"")
+			}
+		case "at":
+			requiredBitSet[0] |= 1 << 4
+			if err := func() error {
+				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
+				s.At = v
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"at\"")
+			}
+		default:
+			return d.Skip()
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode RoundResult")
+	}
+	// Validate required fields.
+	var failures []validate.FieldError
+	for i, mask := range [1]uint8{
+		0b00011001,
+	} {
+		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
+			// Mask only required fields and check equality to mask using XOR.
+			//
+			// If XOR result is not zero, result is not equal to expected, so some fields are missed.
+			// Bits of fields which would be set are actually bits of missed fields.
+			missed := bits.OnesCount8(result)
+			for bitN := 0; bitN < missed; bitN++ {
+				bitIdx := bits.TrailingZeros8(result)
+				fieldIdx := i*8 + bitIdx
+				var name string
+				if fieldIdx < len(jsonFieldsNameOfRoundResult) {
+					name = jsonFieldsNameOfRoundResult[fieldIdx]
+				} else {
+					name = strconv.Itoa(fieldIdx)
+				}
+				failures = append(failures, validate.FieldError{
+					Name:  name,
+					Error: validate.ErrFieldRequired,
+				})
+				// Reset bit.
+				result &^= 1 << bitIdx
+			}
+		}
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *RoundResult) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *RoundResult) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode encodes RoundResultState as json.
+func (s RoundResultState) Encode(e *jx.Encoder) {
+	e.Str(string(s))
+}
+
+// Decode decodes RoundResultState from json.
+func (s *RoundResultState) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode RoundResultState to nil")
+	}
+	v, err := d.StrBytes()
+	if err != nil {
+		return err
+	}
+	// Try to use constant string.
+	switch RoundResultState(v) {
+	case RoundResultStateDelivered:
+		*s = RoundResultStateDelivered
+	case RoundResultStateFailed:
+		*s = RoundResultStateFailed
+	case RoundResultStateSkipped:
+		*s = RoundResultStateSkipped
+	default:
+		*s = RoundResultState(v)
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s RoundResultState) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *RoundResultState) UnmarshalJSON(data []byte) error {
 	d := jx.DecodeBytes(data)
 	return s.Decode(d)
 }
@@ -4937,8 +5141,8 @@ func (s *TestState) Decode(d *jx.Decoder) error {
 	}
 	// Try to use constant string.
 	switch TestState(v) {
-	case TestStateQueued:
-		*s = TestStateQueued
+	case TestStateWaiting:
+		*s = TestStateWaiting
 	case TestStateSending:
 		*s = TestStateSending
 	case TestStateDelivered:

@@ -18,7 +18,7 @@ type CreateTestParams struct {
 
 // DeleteDocumentParams is parameters of deleteDocument operation.
 type DeleteDocumentParams struct {
-	// An ETag; the request is carried out only on that version (else 412). `*` stands for any version.
+	// The ETag that was read; the request is carried out only on that version (else 412).
 	IfMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
@@ -131,6 +131,14 @@ type ListDocumentsParams struct {
 	Project string
 }
 
+// ListProjectsParams is parameters of listProjects operation.
+type ListProjectsParams struct {
+	// The `next` of the page before.
+	Cursor OptString `json:",omitempty,omitzero"`
+	// The most entries that a page may have.
+	Limit OptInt `json:",omitempty,omitzero"`
+}
+
 // ListReleaseDeliveriesParams is parameters of listReleaseDeliveries operation.
 type ListReleaseDeliveriesParams struct {
 	// A project's id.
@@ -179,7 +187,7 @@ type PublishReleaseParams struct {
 
 // PutDocumentParams is parameters of putDocument operation.
 type PutDocumentParams struct {
-	// An ETag; the request is carried out only on that version (else 412). `*` stands for any version.
+	// The ETag that was read; the request is carried out only on that version (else 412).
 	IfMatch OptString `json:",omitempty,omitzero"`
 	// When reading, an ETag that is already at hand (304). When saving, only `*`, which means that there
 	// must be none yet (else 412).
@@ -216,6 +224,14 @@ type ResumeDestinationParams struct {
 	Destination string
 }
 
+// RevokeOldDestinationSecretParams is parameters of revokeOldDestinationSecret operation.
+type RevokeOldDestinationSecretParams struct {
+	// A project's id.
+	Project string
+	// A destination's id.
+	Destination string
+}
+
 // RotateDestinationSecretParams is parameters of rotateDestinationSecret operation.
 type RotateDestinationSecretParams struct {
 	// A project's id.
@@ -236,6 +252,8 @@ type TryNowParams struct {
 
 // UpdateDestinationParams is parameters of updateDestination operation.
 type UpdateDestinationParams struct {
+	// The ETag that was read; the request is carried out only on that version (else 412).
+	IfMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
 	// A destination's id.

@@ -63,6 +63,9 @@ var operationRolesBearer = map[string][]string{
 	ListDocumentsOperation: []string{
 		"viewer",
 	},
+	ListProjectsOperation: []string{
+		"viewer",
+	},
 	ListReleaseDeliveriesOperation: []string{
 		"viewer",
 	},
@@ -88,6 +91,9 @@ var operationRolesBearer = map[string][]string{
 		"admin",
 	},
 	ResumeDestinationOperation: []string{
+		"admin",
+	},
+	RevokeOldDestinationSecretOperation: []string{
 		"admin",
 	},
 	RotateDestinationSecretOperation: []string{

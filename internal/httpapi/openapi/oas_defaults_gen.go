@@ -17,11 +17,3 @@ func (s *Redeliver) setDefaults() {
 		s.Force.SetTo(val)
 	}
 }
-
-// setDefaults set default value of fields.
-func (s *RotateSecret) setDefaults() {
-	{
-		val := bool(false)
-		s.RevokeOld.SetTo(val)
-	}
-}

@@ -119,7 +119,7 @@ func (s *Server) handleCreateDestinationRequest(args [1]string, argsEscaped bool
 		}
 	}()
 
-	var response *CreatedDestination
+	var response *CreatedDestinationHeaders
 	if m := s.cfg.Middleware; m != nil {
 		mreq := middleware.Request{
 			Context:          ctx,
@@ -140,7 +140,7 @@ func (s *Server) handleCreateDestinationRequest(args [1]string, argsEscaped bool
 		type (
 			Request  = *NewDestination
 			Params   = CreateDestinationParams
-			Response = *CreatedDestination
+			Response = *CreatedDestinationHeaders
 		)
 		response, err = middleware.HookMiddleware[
 			Request,
@@ -844,7 +844,7 @@ func (s *Server) handleGetDestinationRequest(args [2]string, argsEscaped bool, w
 
 	var rawBody []byte
 
-	var response *Destination
+	var response *DestinationHeaders
 	if m := s.cfg.Middleware; m != nil {
 		mreq := middleware.Request{
 			Context:          ctx,
@@ -869,7 +869,7 @@ func (s *Server) handleGetDestinationRequest(args [2]string, argsEscaped bool, w
 		type (
 			Request  = struct{}
 			Params   = GetDestinationParams
-			Response = *Destination
+			Response = *DestinationHeaders
 		)
 		response, err = middleware.HookMiddleware[
 			Request,
@@ -2323,6 +2323,151 @@ func (s *Server) handleListDocumentsRequest(args [1]string, argsEscaped bool, w 
 	}
 }
 
+// handleListProjectsRequest handles listProjects operation.
+//
+// Needs a token that is not bound to one project.
+//
+// GET /projects
+func (s *Server) handleListProjectsRequest(args [0]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
+	statusWriter := &codeRecorder{ResponseWriter: w}
+	w = statusWriter
+	ctx := r.Context()
+
+	var (
+		err          error
+		opErrContext = ogenerrors.OperationContext{
+			Name: ListProjectsOperation,
+			ID:   "listProjects",
+		}
+	)
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+			sctx, ok, err := s.securityBearer(ctx, ListProjectsOperation, r)
+			if err != nil {
+				err = &ogenerrors.SecurityError{
+					OperationContext: opErrContext,
+					Security:         "Bearer",
+					Err:              err,
+				}
+				if encodeErr := encodeErrorResponse(s.h.NewError(ctx, err), w); encodeErr != nil {
+					defer recordError("Security:Bearer", err)
+				}
+				return
+			}
+			if ok {
+				satisfied[0] |= 1 << 0
+				ctx = sctx
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			err = &ogenerrors.SecurityError{
+				OperationContext: opErrContext,
+				Err:              ogenerrors.ErrSecurityRequirementIsNotSatisfied,
+			}
+			if encodeErr := encodeErrorResponse(s.h.NewError(ctx, err), w); encodeErr != nil {
+				defer recordError("Security", err)
+			}
+			return
+		}
+	}
+	params, err := decodeListProjectsParams(args, argsEscaped, r)
+	if err != nil {
+		err = &ogenerrors.DecodeParamsError{
+			OperationContext: opErrContext,
+			Err:              err,
+		}
+		defer recordError("DecodeParams", err)
+		s.cfg.ErrorHandler(ctx, w, r, err)
+		return
+	}
+
+	var rawBody []byte
+
+	var response *ProjectPage
+	if m := s.cfg.Middleware; m != nil {
+		mreq := middleware.Request{
+			Context:          ctx,
+			OperationName:    ListProjectsOperation,
+			OperationSummary: "List projects, by id",
+			OperationID:      "listProjects",
+			Body:             nil,
+			RawBody:          rawBody,
+			Params: middleware.Parameters{
+				{
+					Name: "cursor",
+					In:   "query",
+				}: params.Cursor,
+				{
+					Name: "limit",
+					In:   "query",
+				}: params.Limit,
+			},
+			Raw: r,
+		}
+
+		type (
+			Request  = struct{}
+			Params   = ListProjectsParams
+			Response = *ProjectPage
+		)
+		response, err = middleware.HookMiddleware[
+			Request,
+			Params,
+			Response,
+		](
+			m,
+			mreq,
+			unpackListProjectsParams,
+			func(ctx context.Context, request Request, params Params) (response Response, err error) {
+				response, err = s.h.ListProjects(ctx, params)
+				return response, err
+			},
+		)
+	} else {
+		response, err = s.h.ListProjects(ctx, params)
+	}
+	if err != nil {
+		if errRes, ok := errors.Into[*ProblemStatusCodeWithHeaders](err); ok {
+			if err := encodeErrorResponse(errRes, w); err != nil {
+				defer recordError("Internal", err)
+			}
+			return
+		}
+		if errors.Is(err, ht.ErrNotImplemented) {
+			s.cfg.ErrorHandler(ctx, w, r, err)
+			return
+		}
+		if err := encodeErrorResponse(s.h.NewError(ctx, err), w); err != nil {
+			defer recordError("Internal", err)
+		}
+		return
+	}
+
+	if err := encodeListProjectsResponse(response, w); err != nil {
+		defer recordError("EncodeResponse", err)
+		if !errors.Is(err, ht.ErrInternalServerErrorResponse) {
+			s.cfg.ErrorHandler(ctx, w, r, err)
+		}
+		return
+	}
+}
+
 // handleListReleaseDeliveriesRequest handles listReleaseDeliveries operation.
 //
 // See what became of a release at each destination.
@@ -3567,8 +3712,8 @@ func (s *Server) handleRemoveDestinationRequest(args [2]string, argsEscaped bool
 
 // handleResumeDestinationRequest handles resumeDestination operation.
 //
-// What was skipped meanwhile stays skipped. `offer` names the newest release where that one did not
-// arrive: redeliver it to bring the destination up to date.
+// What was skipped meanwhile stays skipped. `offer` names the newest release where that one ended
+// without having arrived: redeliver it to bring the destination up to date.
 //
 // POST /projects/{project}/destinations/{destination}/resume
 func (s *Server) handleResumeDestinationRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3711,9 +3856,155 @@ func (s *Server) handleResumeDestinationRequest(args [2]string, argsEscaped bool
 	}
 }
 
+// handleRevokeOldDestinationSecretRequest handles revokeOldDestinationSecret operation.
+//
+// For when it got into wrong hands. What is sent from now on carries the new one's signature alone.
+//
+// POST /projects/{project}/destinations/{destination}/revoke-old-secret
+func (s *Server) handleRevokeOldDestinationSecretRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
+	statusWriter := &codeRecorder{ResponseWriter: w}
+	w = statusWriter
+	ctx := r.Context()
+
+	var (
+		err          error
+		opErrContext = ogenerrors.OperationContext{
+			Name: RevokeOldDestinationSecretOperation,
+			ID:   "revokeOldDestinationSecret",
+		}
+	)
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+			sctx, ok, err := s.securityBearer(ctx, RevokeOldDestinationSecretOperation, r)
+			if err != nil {
+				err = &ogenerrors.SecurityError{
+					OperationContext: opErrContext,
+					Security:         "Bearer",
+					Err:              err,
+				}
+				if encodeErr := encodeErrorResponse(s.h.NewError(ctx, err), w); encodeErr != nil {
+					defer recordError("Security:Bearer", err)
+				}
+				return
+			}
+			if ok {
+				satisfied[0] |= 1 << 0
+				ctx = sctx
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			err = &ogenerrors.SecurityError{
+				OperationContext: opErrContext,
+				Err:              ogenerrors.ErrSecurityRequirementIsNotSatisfied,
+			}
+			if encodeErr := encodeErrorResponse(s.h.NewError(ctx, err), w); encodeErr != nil {
+				defer recordError("Security", err)
+			}
+			return
+		}
+	}
+	params, err := decodeRevokeOldDestinationSecretParams(args, argsEscaped, r)
+	if err != nil {
+		err = &ogenerrors.DecodeParamsError{
+			OperationContext: opErrContext,
+			Err:              err,
+		}
+		defer recordError("DecodeParams", err)
+		s.cfg.ErrorHandler(ctx, w, r, err)
+		return
+	}
+
+	var rawBody []byte
+
+	var response *RevokeOldDestinationSecretNoContent
+	if m := s.cfg.Middleware; m != nil {
+		mreq := middleware.Request{
+			Context:          ctx,
+			OperationName:    RevokeOldDestinationSecretOperation,
+			OperationSummary: "Stop signing with the old secret",
+			OperationID:      "revokeOldDestinationSecret",
+			Body:             nil,
+			RawBody:          rawBody,
+			Params: middleware.Parameters{
+				{
+					Name: "project",
+					In:   "path",
+				}: params.Project,
+				{
+					Name: "destination",
+					In:   "path",
+				}: params.Destination,
+			},
+			Raw: r,
+		}
+
+		type (
+			Request  = struct{}
+			Params   = RevokeOldDestinationSecretParams
+			Response = *RevokeOldDestinationSecretNoContent
+		)
+		response, err = middleware.HookMiddleware[
+			Request,
+			Params,
+			Response,
+		](
+			m,
+			mreq,
+			unpackRevokeOldDestinationSecretParams,
+			func(ctx context.Context, request Request, params Params) (response Response, err error) {
+				err = s.h.RevokeOldDestinationSecret(ctx, params)
+				return response, err
+			},
+		)
+	} else {
+		err = s.h.RevokeOldDestinationSecret(ctx, params)
+	}
+	if err != nil {
+		if errRes, ok := errors.Into[*ProblemStatusCodeWithHeaders](err); ok {
+			if err := encodeErrorResponse(errRes, w); err != nil {
+				defer recordError("Internal", err)
+			}
+			return
+		}
+		if errors.Is(err, ht.ErrNotImplemented) {
+			s.cfg.ErrorHandler(ctx, w, r, err)
+			return
+		}
+		if err := encodeErrorResponse(s.h.NewError(ctx, err), w); err != nil {
+			defer recordError("Internal", err)
+		}
+		return
+	}
+
+	if err := encodeRevokeOldDestinationSecretResponse(response, w); err != nil {
+		defer recordError("EncodeResponse", err)
+		if !errors.Is(err, ht.ErrInternalServerErrorResponse) {
+			s.cfg.ErrorHandler(ctx, w, r, err)
+		}
+		return
+	}
+}
+
 // handleRotateDestinationSecretRequest handles rotateDestinationSecret operation.
 //
-// The answer shows it, once. The old one signs beside it for 24 hours, unless it is revoked at once.
+// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
+// over; revoke it to end that at once.
 //
 // POST /projects/{project}/destinations/{destination}/rotate-secret
 func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -3786,21 +4077,6 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 	}
 
 	var rawBody []byte
-	request, rawBody, close, err := s.decodeRotateDestinationSecretRequest(r)
-	if err != nil {
-		err = &ogenerrors.DecodeRequestError{
-			OperationContext: opErrContext,
-			Err:              err,
-		}
-		defer recordError("DecodeRequest", err)
-		s.cfg.ErrorHandler(ctx, w, r, err)
-		return
-	}
-	defer func() {
-		if err := close(); err != nil {
-			recordError("CloseRequest", err)
-		}
-	}()
 
 	var response *RotatedSecret
 	if m := s.cfg.Middleware; m != nil {
@@ -3809,7 +4085,7 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 			OperationName:    RotateDestinationSecretOperation,
 			OperationSummary: "Make a new signing secret",
 			OperationID:      "rotateDestinationSecret",
-			Body:             request,
+			Body:             nil,
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
 				{
@@ -3825,7 +4101,7 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 		}
 
 		type (
-			Request  = OptRotateSecret
+			Request  = struct{}
 			Params   = RotateDestinationSecretParams
 			Response = *RotatedSecret
 		)
@@ -3838,12 +4114,12 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 			mreq,
 			unpackRotateDestinationSecretParams,
 			func(ctx context.Context, request Request, params Params) (response Response, err error) {
-				response, err = s.h.RotateDestinationSecret(ctx, request, params)
+				response, err = s.h.RotateDestinationSecret(ctx, params)
 				return response, err
 			},
 		)
 	} else {
-		response, err = s.h.RotateDestinationSecret(ctx, request, params)
+		response, err = s.h.RotateDestinationSecret(ctx, params)
 	}
 	if err != nil {
 		if errRes, ok := errors.Into[*ProblemStatusCodeWithHeaders](err); ok {
@@ -4022,7 +4298,7 @@ func (s *Server) handleTryNowRequest(args [3]string, argsEscaped bool, w http.Re
 
 // handleUpdateDestinationRequest handles updateDestination operation.
 //
-// What is not named stays. A header that is null is taken away.
+// What is not named stays. Headers are replaced as a whole, because nobody can read the old values.
 //
 // PATCH /projects/{project}/destinations/{destination}
 func (s *Server) handleUpdateDestinationRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4111,7 +4387,7 @@ func (s *Server) handleUpdateDestinationRequest(args [2]string, argsEscaped bool
 		}
 	}()
 
-	var response *Destination
+	var response *DestinationHeaders
 	if m := s.cfg.Middleware; m != nil {
 		mreq := middleware.Request{
 			Context:          ctx,
@@ -4121,6 +4397,10 @@ func (s *Server) handleUpdateDestinationRequest(args [2]string, argsEscaped bool
 			Body:             request,
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
+				{
+					Name: "If-Match",
+					In:   "header",
+				}: params.IfMatch,
 				{
 					Name: "project",
 					In:   "path",
@@ -4136,7 +4416,7 @@ func (s *Server) handleUpdateDestinationRequest(args [2]string, argsEscaped bool
 		type (
 			Request  = *DestinationChange
 			Params   = UpdateDestinationParams
-			Response = *Destination
+			Response = *DestinationHeaders
 		)
 		response, err = middleware.HookMiddleware[
 			Request,

@@ -12,6 +12,7 @@ import (
 
 var (
 	rn4AllowedHeaders = map[string]string{
+		"GET":  "Authorization",
 		"POST": "Authorization,Content-Type",
 	}
 	rn2AllowedHeaders = map[string]string{
@@ -24,7 +25,7 @@ var (
 	rn6AllowedHeaders = map[string]string{
 		"DELETE": "Authorization",
 		"GET":    "Authorization",
-		"PATCH":  "Authorization,Content-Type",
+		"PATCH":  "Authorization,Content-Type,If-Match",
 	}
 	rn22AllowedHeaders = map[string]string{
 		"GET": "Authorization",
@@ -35,7 +36,7 @@ var (
 	rn29AllowedHeaders = map[string]string{
 		"POST": "Authorization,Content-Type",
 	}
-	rn34AllowedHeaders = map[string]string{
+	rn36AllowedHeaders = map[string]string{
 		"POST": "Authorization",
 	}
 	rn28AllowedHeaders = map[string]string{
@@ -45,7 +46,10 @@ var (
 		"POST": "Authorization",
 	}
 	rn32AllowedHeaders = map[string]string{
-		"POST": "Authorization,Content-Type",
+		"POST": "Authorization",
+	}
+	rn34AllowedHeaders = map[string]string{
+		"POST": "Authorization",
 	}
 	rn7AllowedHeaders = map[string]string{
 		"POST": "Authorization",
@@ -168,11 +172,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 				if len(elem) == 0 {
 					switch r.Method {
+					case "GET":
+						s.handleListProjectsRequest([0]string{}, elemIsEscaped, w, r)
 					case "POST":
 						s.handleCreateProjectRequest([0]string{}, elemIsEscaped, w, r)
 					default:
 						s.notAllowed(w, r, notAllowedParams{
-							allowedMethods: "POST",
+							allowedMethods: "GET,POST",
 							allowedHeaders: rn4AllowedHeaders,
 							acceptPost:     "application/json",
 							acceptPatch:    "",
@@ -454,7 +460,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 															default:
 																s.notAllowed(w, r, notAllowedParams{
 																	allowedMethods: "POST",
-																	allowedHeaders: rn34AllowedHeaders,
+																	allowedHeaders: rn36AllowedHeaders,
 																	acceptPost:     "",
 																	acceptPatch:    "",
 																})
@@ -509,32 +515,74 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 												break
 											}
 											switch elem[0] {
-											case 'e': // Prefix: "esume"
+											case 'e': // Prefix: "e"
 
-												if l := len("esume"); len(elem) >= l && elem[0:l] == "esume" {
+												if l := len("e"); len(elem) >= l && elem[0:l] == "e" {
 													elem = elem[l:]
 												} else {
 													break
 												}
 
 												if len(elem) == 0 {
-													// Leaf node.
-													switch r.Method {
-													case "POST":
-														s.handleResumeDestinationRequest([2]string{
-															args[0],
-															args[1],
-														}, elemIsEscaped, w, r)
-													default:
-														s.notAllowed(w, r, notAllowedParams{
-															allowedMethods: "POST",
-															allowedHeaders: rn30AllowedHeaders,
-															acceptPost:     "",
-															acceptPatch:    "",
-														})
+													break
+												}
+												switch elem[0] {
+												case 's': // Prefix: "sume"
+
+													if l := len("sume"); len(elem) >= l && elem[0:l] == "sume" {
+														elem = elem[l:]
+													} else {
+														break
 													}
 
-													return
+													if len(elem) == 0 {
+														// Leaf node.
+														switch r.Method {
+														case "POST":
+															s.handleResumeDestinationRequest([2]string{
+																args[0],
+																args[1],
+															}, elemIsEscaped, w, r)
+														default:
+															s.notAllowed(w, r, notAllowedParams{
+																allowedMethods: "POST",
+																allowedHeaders: rn30AllowedHeaders,
+																acceptPost:     "",
+																acceptPatch:    "",
+															})
+														}
+
+														return
+													}
+
+												case 'v': // Prefix: "voke-old-secret"
+
+													if l := len("voke-old-secret"); len(elem) >= l && elem[0:l] == "voke-old-secret" {
+														elem = elem[l:]
+													} else {
+														break
+													}
+
+													if len(elem) == 0 {
+														// Leaf node.
+														switch r.Method {
+														case "POST":
+															s.handleRevokeOldDestinationSecretRequest([2]string{
+																args[0],
+																args[1],
+															}, elemIsEscaped, w, r)
+														default:
+															s.notAllowed(w, r, notAllowedParams{
+																allowedMethods: "POST",
+																allowedHeaders: rn32AllowedHeaders,
+																acceptPost:     "",
+																acceptPatch:    "",
+															})
+														}
+
+														return
+													}
+
 												}
 
 											case 'o': // Prefix: "otate-secret"
@@ -556,8 +604,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 													default:
 														s.notAllowed(w, r, notAllowedParams{
 															allowedMethods: "POST",
-															allowedHeaders: rn32AllowedHeaders,
-															acceptPost:     "application/json",
+															allowedHeaders: rn34AllowedHeaders,
+															acceptPost:     "",
 															acceptPatch:    "",
 														})
 													}
@@ -1042,6 +1090,15 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 
 				if len(elem) == 0 {
 					switch method {
+					case "GET":
+						r.name = ListProjectsOperation
+						r.summary = "List projects, by id"
+						r.operationID = "listProjects"
+						r.operationGroup = ""
+						r.pathPattern = "/projects"
+						r.args = args
+						r.count = 0
+						return r, true
 					case "POST":
 						r.name = CreateProjectOperation
 						r.summary = "Create a project"
@@ -1371,29 +1428,68 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 												break
 											}
 											switch elem[0] {
-											case 'e': // Prefix: "esume"
+											case 'e': // Prefix: "e"
 
-												if l := len("esume"); len(elem) >= l && elem[0:l] == "esume" {
+												if l := len("e"); len(elem) >= l && elem[0:l] == "e" {
 													elem = elem[l:]
 												} else {
 													break
 												}
 
 												if len(elem) == 0 {
-													// Leaf node.
-													switch method {
-													case "POST":
-														r.name = ResumeDestinationOperation
-														r.summary = "Resume a paused destination"
-														r.operationID = "resumeDestination"
-														r.operationGroup = ""
-														r.pathPattern = "/projects/{project}/destinations/{destination}/resume"
-														r.args = args
-														r.count = 2
-														return r, true
-													default:
-														return
+													break
+												}
+												switch elem[0] {
+												case 's': // Prefix: "sume"
+
+													if l := len("sume"); len(elem) >= l && elem[0:l] == "sume" {
+														elem = elem[l:]
+													} else {
+														break
 													}
+
+													if len(elem) == 0 {
+														// Leaf node.
+														switch method {
+														case "POST":
+															r.name = ResumeDestinationOperation
+															r.summary = "Resume a paused destination"
+															r.operationID = "resumeDestination"
+															r.operationGroup = ""
+															r.pathPattern = "/projects/{project}/destinations/{destination}/resume"
+															r.args = args
+															r.count = 2
+															return r, true
+														default:
+															return
+														}
+													}
+
+												case 'v': // Prefix: "voke-old-secret"
+
+													if l := len("voke-old-secret"); len(elem) >= l && elem[0:l] == "voke-old-secret" {
+														elem = elem[l:]
+													} else {
+														break
+													}
+
+													if len(elem) == 0 {
+														// Leaf node.
+														switch method {
+														case "POST":
+															r.name = RevokeOldDestinationSecretOperation
+															r.summary = "Stop signing with the old secret"
+															r.operationID = "revokeOldDestinationSecret"
+															r.operationGroup = ""
+															r.pathPattern = "/projects/{project}/destinations/{destination}/revoke-old-secret"
+															r.args = args
+															r.count = 2
+															return r, true
+														default:
+															return
+														}
+													}
+
 												}
 
 											case 'o': // Prefix: "otate-secret"

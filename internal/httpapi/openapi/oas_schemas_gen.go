@@ -250,6 +250,32 @@ func (s *CreatedDestination) SetSecret(val string) {
 	s.Secret = val
 }
 
+// CreatedDestinationHeaders wraps CreatedDestination with response headers.
+type CreatedDestinationHeaders struct {
+	ETag     string
+	Response CreatedDestination
+}
+
+// GetETag returns the value of ETag.
+func (s *CreatedDestinationHeaders) GetETag() string {
+	return s.ETag
+}
+
+// GetResponse returns the value of Response.
+func (s *CreatedDestinationHeaders) GetResponse() CreatedDestination {
+	return s.Response
+}
+
+// SetETag sets the value of ETag.
+func (s *CreatedDestinationHeaders) SetETag(val string) {
+	s.ETag = val
+}
+
+// SetResponse sets the value of Response.
+func (s *CreatedDestinationHeaders) SetResponse(val CreatedDestination) {
+	s.Response = val
+}
+
 // DeleteDocumentNoContent is response for DeleteDocument operation.
 type DeleteDocumentNoContent struct{}
 
@@ -268,8 +294,6 @@ type Delivery struct {
 	Reason OptString `json:"reason"`
 	// The newer release that made this one pointless.
 	Successor OptInt64 `json:"successor"`
-	// The older releases that were skipped for this one.
-	Replaced []int64 `json:"replaced"`
 	// An attempt of it is under way right now.
 	Sending bool `json:"sending"`
 	// 1, and one more with each redelivery.
@@ -282,6 +306,9 @@ type Delivery struct {
 	EarlierAttempts int64 `json:"earlierAttempts"`
 	// With a forced redelivery: the newest release when it was asked for.
 	Over OptInt64 `json:"over"`
+	// The newest release now: what a forced redelivery names as over.
+	Newest int64          `json:"newest"`
+	Before OptRoundResult `json:"before"`
 	// In UTC, with milliseconds.
 	TryAt OptDateTime `json:"tryAt"`
 	// In UTC, with milliseconds.
@@ -334,11 +361,6 @@ func (s *Delivery) GetSuccessor() OptInt64 {
 	return s.Successor
 }
 
-// GetReplaced returns the value of Replaced.
-func (s *Delivery) GetReplaced() []int64 {
-	return s.Replaced
-}
-
 // GetSending returns the value of Sending.
 func (s *Delivery) GetSending() bool {
 	return s.Sending
@@ -367,6 +389,16 @@ func (s *Delivery) GetEarlierAttempts() int64 {
 // GetOver returns the value of Over.
 func (s *Delivery) GetOver() OptInt64 {
 	return s.Over
+}
+
+// GetNewest returns the value of Newest.
+func (s *Delivery) GetNewest() int64 {
+	return s.Newest
+}
+
+// GetBefore returns the value of Before.
+func (s *Delivery) GetBefore() OptRoundResult {
+	return s.Before
 }
 
 // GetTryAt returns the value of TryAt.
@@ -434,11 +466,6 @@ func (s *Delivery) SetSuccessor(val OptInt64) {
 	s.Successor = val
 }
 
-// SetReplaced sets the value of Replaced.
-func (s *Delivery) SetReplaced(val []int64) {
-	s.Replaced = val
-}
-
 // SetSending sets the value of Sending.
 func (s *Delivery) SetSending(val bool) {
 	s.Sending = val
@@ -467,6 +494,16 @@ func (s *Delivery) SetEarlierAttempts(val int64) {
 // SetOver sets the value of Over.
 func (s *Delivery) SetOver(val OptInt64) {
 	s.Over = val
+}
+
+// SetNewest sets the value of Newest.
+func (s *Delivery) SetNewest(val int64) {
+	s.Newest = val
+}
+
+// SetBefore sets the value of Before.
+func (s *Delivery) SetBefore(val OptRoundResult) {
+	s.Before = val
 }
 
 // SetTryAt sets the value of TryAt.
@@ -637,16 +674,14 @@ type Destination struct {
 	PausedBy OptDestinationPausedBy `json:"pausedBy"`
 	// Its last attempt took longer than 2 s, so it is served apart from the others.
 	Slow bool `json:"slow"`
-	// The release that is being sent right now.
-	Sending OptInt64 `json:"sending"`
-	// The highest release that was ever sent.
-	SentThrough OptInt64 `json:"sentThrough"`
 	// The highest release that ever arrived.
 	DeliveredThrough OptInt64 `json:"deliveredThrough"`
 	// The names of its custom headers.
 	Headers []string `json:"headers"`
 	// In UTC, with milliseconds.
 	PreviousSecretUntil OptDateTime `json:"previousSecretUntil"`
+	// The version, as If-Match takes it.
+	Etag string `json:"etag"`
 	// In UTC, with milliseconds.
 	CreatedAt time.Time `json:"createdAt"`
 	// In UTC, with milliseconds.
@@ -688,16 +723,6 @@ func (s *Destination) GetSlow() bool {
 	return s.Slow
 }
 
-// GetSending returns the value of Sending.
-func (s *Destination) GetSending() OptInt64 {
-	return s.Sending
-}
-
-// GetSentThrough returns the value of SentThrough.
-func (s *Destination) GetSentThrough() OptInt64 {
-	return s.SentThrough
-}
-
 // GetDeliveredThrough returns the value of DeliveredThrough.
 func (s *Destination) GetDeliveredThrough() OptInt64 {
 	return s.DeliveredThrough
@@ -711,6 +736,11 @@ func (s *Destination) GetHeaders() []string {
 // GetPreviousSecretUntil returns the value of PreviousSecretUntil.
 func (s *Destination) GetPreviousSecretUntil() OptDateTime {
 	return s.PreviousSecretUntil
+}
+
+// GetEtag returns the value of Etag.
+func (s *Destination) GetEtag() string {
+	return s.Etag
 }
 
 // GetCreatedAt returns the value of CreatedAt.
@@ -758,16 +788,6 @@ func (s *Destination) SetSlow(val bool) {
 	s.Slow = val
 }
 
-// SetSending sets the value of Sending.
-func (s *Destination) SetSending(val OptInt64) {
-	s.Sending = val
-}
-
-// SetSentThrough sets the value of SentThrough.
-func (s *Destination) SetSentThrough(val OptInt64) {
-	s.SentThrough = val
-}
-
 // SetDeliveredThrough sets the value of DeliveredThrough.
 func (s *Destination) SetDeliveredThrough(val OptInt64) {
 	s.DeliveredThrough = val
@@ -781,6 +801,11 @@ func (s *Destination) SetHeaders(val []string) {
 // SetPreviousSecretUntil sets the value of PreviousSecretUntil.
 func (s *Destination) SetPreviousSecretUntil(val OptDateTime) {
 	s.PreviousSecretUntil = val
+}
+
+// SetEtag sets the value of Etag.
+func (s *Destination) SetEtag(val string) {
+	s.Etag = val
 }
 
 // SetCreatedAt sets the value of CreatedAt.
@@ -830,15 +855,41 @@ func (s *DestinationChange) SetHeaders(val OptDestinationChangeHeaders) {
 	s.Headers = val
 }
 
-type DestinationChangeHeaders map[string]NilString
+type DestinationChangeHeaders map[string]HeaderValue
 
 func (s *DestinationChangeHeaders) init() DestinationChangeHeaders {
 	m := *s
 	if m == nil {
-		m = map[string]NilString{}
+		m = map[string]HeaderValue{}
 		*s = m
 	}
 	return m
+}
+
+// DestinationHeaders wraps Destination with response headers.
+type DestinationHeaders struct {
+	ETag     string
+	Response Destination
+}
+
+// GetETag returns the value of ETag.
+func (s *DestinationHeaders) GetETag() string {
+	return s.ETag
+}
+
+// GetResponse returns the value of Response.
+func (s *DestinationHeaders) GetResponse() Destination {
+	return s.Response
+}
+
+// SetETag sets the value of ETag.
+func (s *DestinationHeaders) SetETag(val string) {
+	s.ETag = val
+}
+
+// SetResponse sets the value of Response.
+func (s *DestinationHeaders) SetResponse(val Destination) {
+	s.Response = val
 }
 
 // Ref: #/components/schemas/DestinationList
@@ -1361,51 +1412,6 @@ func (s *NewProject) SetName(val string) {
 	s.Name = val
 }
 
-// NewNilString returns new NilString with value set to v.
-func NewNilString(v string) NilString {
-	return NilString{
-		Value: v,
-	}
-}
-
-// NilString is nullable string.
-type NilString struct {
-	Value string
-	Null  bool
-}
-
-// SetTo sets value to v.
-func (o *NilString) SetTo(v string) {
-	o.Null = false
-	o.Value = v
-}
-
-// IsNull returns true if value is Null.
-func (o NilString) IsNull() bool { return o.Null }
-
-// SetToNull sets value to null.
-func (o *NilString) SetToNull() {
-	o.Null = true
-	var v string
-	o.Value = v
-}
-
-// Get returns value and boolean that denotes whether value was set.
-func (o NilString) Get() (v string, ok bool) {
-	if o.Null {
-		return v, false
-	}
-	return o.Value, true
-}
-
-// Or returns value if set, or given parameter if does not.
-func (o NilString) Or(d string) string {
-	if v, ok := o.Get(); ok {
-		return v
-	}
-	return d
-}
-
 // NewOptAttempt returns new OptAttempt with value set to v.
 func NewOptAttempt(v Attempt) OptAttempt {
 	return OptAttempt{
@@ -1866,38 +1872,38 @@ func (o OptRedeliver) Or(d Redeliver) Redeliver {
 	return d
 }
 
-// NewOptRotateSecret returns new OptRotateSecret with value set to v.
-func NewOptRotateSecret(v RotateSecret) OptRotateSecret {
-	return OptRotateSecret{
+// NewOptRoundResult returns new OptRoundResult with value set to v.
+func NewOptRoundResult(v RoundResult) OptRoundResult {
+	return OptRoundResult{
 		Value: v,
 		Set:   true,
 	}
 }
 
-// OptRotateSecret is optional RotateSecret.
-type OptRotateSecret struct {
-	Value RotateSecret
+// OptRoundResult is optional RoundResult.
+type OptRoundResult struct {
+	Value RoundResult
 	Set   bool
 }
 
-// IsSet returns true if OptRotateSecret was set.
-func (o OptRotateSecret) IsSet() bool { return o.Set }
+// IsSet returns true if OptRoundResult was set.
+func (o OptRoundResult) IsSet() bool { return o.Set }
 
 // Reset unsets value.
-func (o *OptRotateSecret) Reset() {
-	var v RotateSecret
+func (o *OptRoundResult) Reset() {
+	var v RoundResult
 	o.Value = v
 	o.Set = false
 }
 
 // SetTo sets value to v.
-func (o *OptRotateSecret) SetTo(v RotateSecret) {
+func (o *OptRoundResult) SetTo(v RoundResult) {
 	o.Set = true
 	o.Value = v
 }
 
 // Get returns value and boolean that denotes whether value was set.
-func (o OptRotateSecret) Get() (v RotateSecret, ok bool) {
+func (o OptRoundResult) Get() (v RoundResult, ok bool) {
 	if !o.Set {
 		return v, false
 	}
@@ -1905,7 +1911,7 @@ func (o OptRotateSecret) Get() (v RotateSecret, ok bool) {
 }
 
 // Or returns value if set, or given parameter if does not.
-func (o OptRotateSecret) Or(d RotateSecret) RotateSecret {
+func (o OptRoundResult) Or(d RoundResult) RoundResult {
 	if v, ok := o.Get(); ok {
 		return v
 	}
@@ -2152,6 +2158,32 @@ func (s *Project) SetNewestRelease(val OptInt64) {
 // SetCreatedAt sets the value of CreatedAt.
 func (s *Project) SetCreatedAt(val time.Time) {
 	s.CreatedAt = val
+}
+
+// Ref: #/components/schemas/ProjectPage
+type ProjectPage struct {
+	Projects []Project `json:"projects"`
+	Next     OptString `json:"next"`
+}
+
+// GetProjects returns the value of Projects.
+func (s *ProjectPage) GetProjects() []Project {
+	return s.Projects
+}
+
+// GetNext returns the value of Next.
+func (s *ProjectPage) GetNext() OptString {
+	return s.Next
+}
+
+// SetProjects sets the value of Projects.
+func (s *ProjectPage) SetProjects(val []Project) {
+	s.Projects = val
+}
+
+// SetNext sets the value of Next.
+func (s *ProjectPage) SetNext(val OptString) {
+	s.Next = val
 }
 
 // Ref: #/components/schemas/Publish
@@ -2501,28 +2533,15 @@ func (s *ResumedDestination) SetOffer(val OptInt64) {
 	s.Offer = val
 }
 
-// Ref: #/components/schemas/RotateSecret
-type RotateSecret struct {
-	// Stop signing with the old secret at once.
-	RevokeOld OptBool `json:"revokeOld"`
-}
-
-// GetRevokeOld returns the value of RevokeOld.
-func (s *RotateSecret) GetRevokeOld() OptBool {
-	return s.RevokeOld
-}
-
-// SetRevokeOld sets the value of RevokeOld.
-func (s *RotateSecret) SetRevokeOld(val OptBool) {
-	s.RevokeOld = val
-}
+// RevokeOldDestinationSecretNoContent is response for RevokeOldDestinationSecret operation.
+type RevokeOldDestinationSecretNoContent struct{}
 
 // Ref: #/components/schemas/RotatedSecret
 type RotatedSecret struct {
 	// The new signing secret, shown this once.
 	Secret string `json:"secret"`
 	// In UTC, with milliseconds.
-	PreviousUntil OptDateTime `json:"previousUntil"`
+	PreviousUntil time.Time `json:"previousUntil"`
 }
 
 // GetSecret returns the value of Secret.
@@ -2531,7 +2550,7 @@ func (s *RotatedSecret) GetSecret() string {
 }
 
 // GetPreviousUntil returns the value of PreviousUntil.
-func (s *RotatedSecret) GetPreviousUntil() OptDateTime {
+func (s *RotatedSecret) GetPreviousUntil() time.Time {
 	return s.PreviousUntil
 }
 
@@ -2541,8 +2560,117 @@ func (s *RotatedSecret) SetSecret(val string) {
 }
 
 // SetPreviousUntil sets the value of PreviousUntil.
-func (s *RotatedSecret) SetPreviousUntil(val OptDateTime) {
+func (s *RotatedSecret) SetPreviousUntil(val time.Time) {
 	s.PreviousUntil = val
+}
+
+// What the rounds before this one came to.
+// Ref: #/components/schemas/RoundResult
+type RoundResult struct {
+	State     RoundResultState `json:"state"`
+	Reason    OptString        `json:"reason"`
+	Successor OptInt64         `json:"successor"`
+	Round     int64            `json:"round"`
+	// In UTC, with milliseconds.
+	At time.Time `json:"at"`
+}
+
+// GetState returns the value of State.
+func (s *RoundResult) GetState() RoundResultState {
+	return s.State
+}
+
+// GetReason returns the value of Reason.
+func (s *RoundResult) GetReason() OptString {
+	return s.Reason
+}
+
+// GetSuccessor returns the value of Successor.
+func (s *RoundResult) GetSuccessor() OptInt64 {
+	return s.Successor
+}
+
+// GetRound returns the value of Round.
+func (s *RoundResult) GetRound() int64 {
+	return s.Round
+}
+
+// GetAt returns the value of At.
+func (s *RoundResult) GetAt() time.Time {
+	return s.At
+}
+
+// SetState sets the value of State.
+func (s *RoundResult) SetState(val RoundResultState) {
+	s.State = val
+}
+
+// SetReason sets the value of Reason.
+func (s *RoundResult) SetReason(val OptString) {
+	s.Reason = val
+}
+
+// SetSuccessor sets the value of Successor.
+func (s *RoundResult) SetSuccessor(val OptInt64) {
+	s.Successor = val
+}
+
+// SetRound sets the value of Round.
+func (s *RoundResult) SetRound(val int64) {
+	s.Round = val
+}
+
+// SetAt sets the value of At.
+func (s *RoundResult) SetAt(val time.Time) {
+	s.At = val
+}
+
+type RoundResultState string
+
+const (
+	RoundResultStateDelivered RoundResultState = "delivered"
+	RoundResultStateFailed    RoundResultState = "failed"
+	RoundResultStateSkipped   RoundResultState = "skipped"
+)
+
+// AllValues returns all RoundResultState values.
+func (RoundResultState) AllValues() []RoundResultState {
+	return []RoundResultState{
+		RoundResultStateDelivered,
+		RoundResultStateFailed,
+		RoundResultStateSkipped,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s RoundResultState) MarshalText() ([]byte, error) {
+	switch s {
+	case RoundResultStateDelivered:
+		return []byte(s), nil
+	case RoundResultStateFailed:
+		return []byte(s), nil
+	case RoundResultStateSkipped:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *RoundResultState) UnmarshalText(data []byte) error {
+	switch RoundResultState(data) {
+	case RoundResultStateDelivered:
+		*s = RoundResultStateDelivered
+		return nil
+	case RoundResultStateFailed:
+		*s = RoundResultStateFailed
+		return nil
+	case RoundResultStateSkipped:
+		*s = RoundResultStateSkipped
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
 }
 
 // Ref: #/components/schemas/Test
@@ -2633,7 +2761,7 @@ func (s *Test) SetLink(val string) {
 type TestState string
 
 const (
-	TestStateQueued    TestState = "queued"
+	TestStateWaiting   TestState = "waiting"
 	TestStateSending   TestState = "sending"
 	TestStateDelivered TestState = "delivered"
 	TestStateFailed    TestState = "failed"
@@ -2644,7 +2772,7 @@ const (
 // AllValues returns all TestState values.
 func (TestState) AllValues() []TestState {
 	return []TestState{
-		TestStateQueued,
+		TestStateWaiting,
 		TestStateSending,
 		TestStateDelivered,
 		TestStateFailed,
@@ -2656,7 +2784,7 @@ func (TestState) AllValues() []TestState {
 // MarshalText implements encoding.TextMarshaler.
 func (s TestState) MarshalText() ([]byte, error) {
 	switch s {
-	case TestStateQueued:
+	case TestStateWaiting:
 		return []byte(s), nil
 	case TestStateSending:
 		return []byte(s), nil
@@ -2676,8 +2804,8 @@ func (s TestState) MarshalText() ([]byte, error) {
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *TestState) UnmarshalText(data []byte) error {
 	switch TestState(data) {
-	case TestStateQueued:
-		*s = TestStateQueued
+	case TestStateWaiting:
+		*s = TestStateWaiting
 		return nil
 	case TestStateSending:
 		*s = TestStateSending

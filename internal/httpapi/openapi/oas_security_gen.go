@@ -80,6 +80,9 @@ var operationRolesBearer = map[string][]string{
 	ListDocumentsOperation: []string{
 		"viewer",
 	},
+	ListProjectsOperation: []string{
+		"viewer",
+	},
 	ListReleaseDeliveriesOperation: []string{
 		"viewer",
 	},
@@ -105,6 +108,9 @@ var operationRolesBearer = map[string][]string{
 		"admin",
 	},
 	ResumeDestinationOperation: []string{
+		"admin",
+	},
+	RevokeOldDestinationSecretOperation: []string{
 		"admin",
 	},
 	RotateDestinationSecretOperation: []string{

@@ -13,7 +13,7 @@ type Handler interface {
 	// The answer shows the signing secret, once. Keep it; it is not shown again.
 	//
 	// POST /projects/{project}/destinations
-	CreateDestination(ctx context.Context, req *NewDestination, params CreateDestinationParams) (*CreatedDestination, error)
+	CreateDestination(ctx context.Context, req *NewDestination, params CreateDestinationParams) (*CreatedDestinationHeaders, error)
 	// CreateProject implements createProject operation.
 	//
 	// Needs an admin's token that is not bound to one project.
@@ -43,7 +43,7 @@ type Handler interface {
 	// Read a destination.
 	//
 	// GET /projects/{project}/destinations/{destination}
-	GetDestination(ctx context.Context, params GetDestinationParams) (*Destination, error)
+	GetDestination(ctx context.Context, params GetDestinationParams) (*DestinationHeaders, error)
 	// GetDocument implements getDocument operation.
 	//
 	// The content itself, with its own content type. The ETag is the document's version.
@@ -105,6 +105,12 @@ type Handler interface {
 	//
 	// GET /projects/{project}/documents
 	ListDocuments(ctx context.Context, params ListDocumentsParams) (*DocumentPage, error)
+	// ListProjects implements listProjects operation.
+	//
+	// Needs a token that is not bound to one project.
+	//
+	// GET /projects
+	ListProjects(ctx context.Context, params ListProjectsParams) (*ProjectPage, error)
 	// ListReleaseDeliveries implements listReleaseDeliveries operation.
 	//
 	// See what became of a release at each destination.
@@ -168,17 +174,24 @@ type Handler interface {
 	RemoveDestination(ctx context.Context, params RemoveDestinationParams) error
 	// ResumeDestination implements resumeDestination operation.
 	//
-	// What was skipped meanwhile stays skipped. `offer` names the newest release where that one did not
-	// arrive: redeliver it to bring the destination up to date.
+	// What was skipped meanwhile stays skipped. `offer` names the newest release where that one ended
+	// without having arrived: redeliver it to bring the destination up to date.
 	//
 	// POST /projects/{project}/destinations/{destination}/resume
 	ResumeDestination(ctx context.Context, params ResumeDestinationParams) (*ResumedDestination, error)
+	// RevokeOldDestinationSecret implements revokeOldDestinationSecret operation.
+	//
+	// For when it got into wrong hands. What is sent from now on carries the new one's signature alone.
+	//
+	// POST /projects/{project}/destinations/{destination}/revoke-old-secret
+	RevokeOldDestinationSecret(ctx context.Context, params RevokeOldDestinationSecretParams) error
 	// RotateDestinationSecret implements rotateDestinationSecret operation.
 	//
-	// The answer shows it, once. The old one signs beside it for 24 hours, unless it is revoked at once.
+	// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
+	// over; revoke it to end that at once.
 	//
 	// POST /projects/{project}/destinations/{destination}/rotate-secret
-	RotateDestinationSecret(ctx context.Context, req OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error)
+	RotateDestinationSecret(ctx context.Context, params RotateDestinationSecretParams) (*RotatedSecret, error)
 	// TryNow implements tryNow operation.
 	//
 	// The pending try is made now instead of later. It adds no try.
@@ -187,10 +200,10 @@ type Handler interface {
 	TryNow(ctx context.Context, params TryNowParams) (*Delivery, error)
 	// UpdateDestination implements updateDestination operation.
 	//
-	// What is not named stays. A header that is null is taken away.
+	// What is not named stays. Headers are replaced as a whole, because nobody can read the old values.
 	//
 	// PATCH /projects/{project}/destinations/{destination}
-	UpdateDestination(ctx context.Context, req *DestinationChange, params UpdateDestinationParams) (*Destination, error)
+	UpdateDestination(ctx context.Context, req *DestinationChange, params UpdateDestinationParams) (*DestinationHeaders, error)
 	// NewError creates *ProblemStatusCodeWithHeaders from error returned by handler.
 	//
 	// Used for common default response.

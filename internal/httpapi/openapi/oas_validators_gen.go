@@ -68,6 +68,29 @@ func (s *CreatedDestination) Validate() error {
 	return nil
 }
 
+func (s *CreatedDestinationHeaders) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if err := s.Response.Validate(); err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "Response",
+			Error: err,
+		})
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
+}
+
 func (s *Delivery) Validate() error {
 	if s == nil {
 		return validate.ErrNilPointer
@@ -110,6 +133,24 @@ func (s *Delivery) Validate() error {
 	}(); err != nil {
 		failures = append(failures, validate.FieldError{
 			Name:  "attempts",
+			Error: err,
+		})
+	}
+	if err := func() error {
+		if value, ok := s.Before.Get(); ok {
+			if err := func() error {
+				if err := value.Validate(); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "before",
 			Error: err,
 		})
 	}
@@ -291,7 +332,7 @@ func (s *DestinationChange) Validate() error {
 				if err := (validate.String{
 					MinLength:     1,
 					MinLengthSet:  true,
-					MaxLength:     200,
+					MaxLength:     100,
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
@@ -373,27 +414,8 @@ func (s DestinationChangeHeaders) Validate() error {
 	var failures []validate.FieldError
 	for key, elem := range s {
 		if err := func() error {
-			if value, ok := elem.Get(); ok {
-				if err := func() error {
-					if err := (validate.String{
-						MinLength:     1,
-						MinLengthSet:  true,
-						MaxLength:     4096,
-						MaxLengthSet:  true,
-						Email:         false,
-						Hostname:      false,
-						Regex:         nil,
-						MinNumeric:    0,
-						MinNumericSet: false,
-						MaxNumeric:    0,
-						MaxNumericSet: false,
-					}).Validate(string(value)); err != nil {
-						return errors.Wrap(err, "string")
-					}
-					return nil
-				}(); err != nil {
-					return err
-				}
+			if err := elem.Validate(); err != nil {
+				return err
 			}
 			return nil
 		}(); err != nil {
@@ -404,6 +426,29 @@ func (s DestinationChangeHeaders) Validate() error {
 		}
 	}
 
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
+}
+
+func (s *DestinationHeaders) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if err := s.Response.Validate(); err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "Response",
+			Error: err,
+		})
+	}
 	if len(failures) > 0 {
 		return &validate.Error{Fields: failures}
 	}
@@ -540,9 +585,9 @@ func (s *Feed) Validate() error {
 func (s HeaderValue) Validate() error {
 	alias := (string)(s)
 	if err := (validate.String{
-		MinLength:     1,
-		MinLengthSet:  true,
-		MaxLength:     4096,
+		MinLength:     0,
+		MinLengthSet:  false,
+		MaxLength:     3072,
 		MaxLengthSet:  true,
 		Email:         false,
 		Hostname:      false,
@@ -599,7 +644,7 @@ func (s *NewDestination) Validate() error {
 		if err := (validate.String{
 			MinLength:     1,
 			MinLengthSet:  true,
-			MaxLength:     200,
+			MaxLength:     100,
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
@@ -697,7 +742,7 @@ func (s *NewProject) Validate() error {
 		if err := (validate.String{
 			MinLength:     1,
 			MinLengthSet:  true,
-			MaxLength:     200,
+			MaxLength:     100,
 			MaxLengthSet:  true,
 			Email:         false,
 			Hostname:      false,
@@ -753,6 +798,29 @@ func (s *ProblemStatusCodeWithHeaders) Validate() error {
 	}(); err != nil {
 		failures = append(failures, validate.FieldError{
 			Name:  "RetryAfter",
+			Error: err,
+		})
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
+}
+
+func (s *ProjectPage) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if s.Projects == nil {
+			return errors.New("nil is invalid value")
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "projects",
 			Error: err,
 		})
 	}
@@ -976,6 +1044,42 @@ func (s *ResumedDestination) Validate() error {
 	return nil
 }
 
+func (s *RoundResult) Validate() error {
+	if s == nil {
+		return validate.ErrNilPointer
+	}
+
+	var failures []validate.FieldError
+	if err := func() error {
+		if err := s.State.Validate(); err != nil {
+			return err
+		}
+		return nil
+	}(); err != nil {
+		failures = append(failures, validate.FieldError{
+			Name:  "state",
+			Error: err,
+		})
+	}
+	if len(failures) > 0 {
+		return &validate.Error{Fields: failures}
+	}
+	return nil
+}
+
+func (s RoundResultState) Validate() error {
+	switch s {
+	case "delivered":
+		return nil
+	case "failed":
+		return nil
+	case "skipped":
+		return nil
+	default:
+		return errors.Errorf("invalid value: %v", s)
+	}
+}
+
 func (s *Test) Validate() error {
 	if s == nil {
 		return validate.ErrNilPointer
@@ -1019,7 +1123,7 @@ func (s *Test) Validate() error {
 
 func (s TestState) Validate() error {
 	switch s {
-	case "queued":
+	case "waiting":
 		return nil
 	case "sending":
 		return nil
