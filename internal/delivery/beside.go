@@ -1,0 +1,34 @@
+package delivery
+
+import (
+	"context"
+	"time"
+)
+
+// Beside runs b on a goroutine of its own beside a and returns when both have
+// ended. A panic of either is the caller's: on a goroutine it would end the process.
+func Beside(a, b func()) {
+	panicked := make(chan any, 1)
+	go func() {
+		defer func() { panicked <- recover() }()
+		b()
+	}()
+	defer func() {
+		if cause := <-panicked; cause != nil {
+			panic(cause)
+		}
+	}()
+	a()
+}
+
+// Sleep waits, or ends with the context.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

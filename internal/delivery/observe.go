@@ -1,0 +1,131 @@
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// EventKind says what happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventAttempt EventKind = "attempt" // an attempt was recorded, or settled
+	EventLate    EventKind = "late"    // a result came after its lease
+	EventEnded   EventKind = "ended"   // a delivery ended without an attempt
+	EventFault   EventKind = "fault"   // a fault of our own
+)
+
+// Event is one thing that a worker did: what logs and metrics are made of.
+type Event struct {
+	Kind       EventKind
+	At         time.Time
+	Ring       Ring
+	Delivery   Delivery   // as it was before
+	Transition Transition // of an attempt; its Status, Reason and Successor of an end
+	Doing      string     // of a fault
+	Err        error      // of a fault; for the operator's log only
+}
+
+func (a *answering) observe(ctx context.Context, e Event) {
+	e.Ring, e.At = a.ring, a.Clock()
+	a.Observe(ctx, e)
+}
+
+func (a *answering) ended(ctx context.Context, err error, d Delivery, status Status, reason Reason, successor int64) {
+	if err == nil {
+		a.observe(ctx, Event{Kind: EventEnded, Delivery: d, Transition: Transition{
+			Status: status, Reason: reason, Successor: successor,
+		}})
+	}
+}
+
+func (a *answering) fault(ctx context.Context, doing string, err error) {
+	d := Delivery{Key: a.ring.Key}
+	if a.working != nil {
+		d = *a.working
+	}
+	a.observe(ctx, Event{Kind: EventFault, Delivery: d, Doing: doing, Err: err})
+}
+
+// Metrics writes figures for the alarms and dashboards.
+type Metrics interface {
+	Emit(figures map[string]float64)
+}
+
+// Report makes one structured line of each event, and figures: nothing in either
+// names an address, a header or a receiver's bytes.
+func Report(log *slog.Logger, metrics Metrics) func(context.Context, Event) {
+	return func(ctx context.Context, e Event) {
+		d, t := e.Delivery, e.Transition
+		attrs := []slog.Attr{
+			slog.String("project", d.Project), slog.String("destination", d.ID), slog.Int64("release", d.Release),
+			slog.String("trace", e.Ring.Trace), slog.Bool("slowQueue", e.Ring.OnSlowQueue),
+		}
+		level := slog.LevelInfo
+		switch e.Kind {
+		case EventAttempt, EventLate:
+			a := t.Attempt
+			attrs = append(attrs, slog.Int64("attempt", a.Number), slog.Int64("round", a.Round),
+				slog.String("class", string(a.Class)), slog.Int("status", a.Status), slog.String("detail", a.Detail),
+				slog.String("received", string(a.Received)), slog.Int64("milliseconds", a.Elapsed.Milliseconds()),
+				slog.String("by", string(a.By)), slog.String("state", string(t.Status)), slog.Int64("tries", t.Tries))
+			if t.Asked > 0 {
+				attrs = append(attrs, slog.Duration("asked", t.Asked), slog.Duration("used", t.Used))
+			}
+		case EventEnded:
+			attrs = append(attrs, slog.String("state", string(t.Status)), slog.String("reason", string(t.Reason)),
+				slog.Int64("successor", t.Successor))
+		case EventFault:
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("doing", e.Doing), slog.Any("error", e.Err), slog.Int64("faults", d.Ours.Count+1))
+		}
+		log.LogAttrs(ctx, level, string(e.Kind), attrs...)
+		if figures := e.figures(); len(figures) > 0 {
+			metrics.Emit(figures)
+		}
+	}
+}
+
+// The names of the figures; the template's alarms use them.
+const (
+	FigureDelivered          = "Delivered"
+	FigureFailed             = "Failed"
+	FigureSkipped            = "Skipped"
+	FigureRetries            = "Retries"
+	FigureOurFaults          = "OurFaults"
+	FigureLate               = "LateResults"
+	FigureAttemptTime        = "AttemptMilliseconds"
+	FigurePublishToDelivered = "PublishToDeliveredMilliseconds"
+)
+
+func (e Event) figures() map[string]float64 {
+	f := map[string]float64{}
+	switch e.Kind {
+	case EventFault:
+		f[FigureOurFaults] = 1
+		return f
+	case EventLate:
+		f[FigureLate] = 1
+		return f
+	case EventAttempt:
+		if e.Transition.Attempt.By == ByRecord {
+			f[FigureAttemptTime] = float64(e.Transition.Attempt.Elapsed.Milliseconds())
+		}
+	}
+	switch e.Transition.Status {
+	case Delivered:
+		f[FigureDelivered] = 1
+		if e.Delivery.Round == 1 {
+			f[FigurePublishToDelivered] = float64(e.At.Sub(e.Delivery.CreatedAt).Milliseconds())
+		}
+	case Failed:
+		f[FigureFailed] = 1
+	case Skipped:
+		f[FigureSkipped] = 1
+	case Retrying:
+		f[FigureRetries] = 1
+	}
+	return f
+}
