@@ -19,7 +19,7 @@ type TestSend struct {
 	Token     string    // the claim it is sent under; empty: not claimed
 	Since     time.Time // of the claim
 	Until     time.Time // of the claim: past it, without a Result, the outcome is unknown
-	Result    *Attempt  // nil: none yet
+	Result    *Attempt  // nil: none yet; number and round are 1
 }
 
 // TestState is where a test send stands.

@@ -6,22 +6,19 @@ import (
 	"colophon/internal/delivery"
 )
 
-// Limits of a destination. A project's META item names its destinations, and a
-// publish writes one item for each, so both stay small.
+// Limits of what people can ask for. Those of addresses and headers are
+// internal/egress's.
 const (
-	LargestProject = 50   // destinations in use, of one project
-	LongestName    = 100  // characters
-	LargestHeaders = 3072 // bytes of all custom headers as JSON; the sealing key takes 4,096
-	MostHeaders    = 20
-	MostListed     = 100 // deliveries on a page
-
-	// PreviousSecretTime is for how long the old secret signs beside the new one.
-	PreviousSecretTime = 24 * time.Hour
+	MostDestinations = 50  // in use, of a project: a publish writes a delivery for each, a transaction holds 100 items
+	LongestName      = 100 // characters
+	MostListed       = 100 // deliveries on a page
+	MostReplaced     = 20  // older releases that a delivery names as replaced
 )
 
 // Destination is a webhook address of a project as people see it. Nothing
 // secret is in it: not even this package can read a secret back.
 type Destination struct {
+	Project          string
 	ID               string
 	Name             string
 	URL              string // empty where it was removed
@@ -30,6 +27,9 @@ type Destination struct {
 	HeaderNames      []string          // custom headers; their values are not shown again
 	PreviousUntil    time.Time         // the previous secret signs too until then; zero: there is none
 	Slow             bool              // its last attempt took longer than delivery.SlowAttempt
+	Damaged          bool              // its record cannot be read: all that can be done is to remove it
+	Sending          int64             // the release that is being sent right now; 0: none
+	SentThrough      int64             // the highest release that was ever sent; 0: none
 	DeliveredThrough int64             // the highest release that was delivered; 0: none
 	Version          int64             // of what Change can change, for an ETag
 	CreatedAt        time.Time
@@ -89,10 +89,19 @@ type Delivery struct {
 	Attempt     int64     // while Sending: its number
 	Since       time.Time // while Sending
 	Newest      int64     // the newest release: what a forced redelivery must name as Over
+	// Replaced are older releases that were skipped for this one, newest first,
+	// at most MostReplaced. Service.Deliveries leaves it out.
+	Replaced []int64
 }
 
-// DeliveryPage is a part of a destination's deliveries, newest first.
+// Range asks for a destination's deliveries of releases From … To, newest first.
+type Range struct {
+	From, To int64 // 0 leaves a side open
+	Limit    int   // at most MostListed; 0: MostListed
+}
+
+// DeliveryPage is a part of a range.
 type DeliveryPage struct {
 	Deliveries []Delivery
-	Before     int64 // asks for the page behind this one; 0: there is none
+	Next       int64 // the To of the page behind this one; 0: there is none
 }

@@ -12,20 +12,20 @@ type Code string
 const (
 	CodeNotFound    Code = "not-found"             // no such project, destination, delivery or test
 	CodeInvalid     Code = "invalid"               // Field says what
-	CodeTooMany     Code = "too-many-destinations" // the project has LargestProject
+	CodeTooMany     Code = "too-many-destinations" // the project has as many as it can
 	CodeChanged     Code = "changed"               // somebody else changed it: Change.Version is not the newest
 	CodeRemoved     Code = "destination-removed"
 	CodePaused      Code = "destination-paused"
-	CodeNotEnded    Code = "not-ended"     // a redelivery of what is still to be sent
-	CodeEnded       Code = "ended"         // try now of what has ended
-	CodeBeingSent   Code = "being-sent"    // try now of what is on its way
-	CodeNotNewest   Code = "not-newest"    // a redelivery of an older release needs force; Newest says over which
-	CodeNewer       Code = "newer-release" // a newer release than the person saw; Newest says which
-	CodeUnreadable  Code = "unreadable"    // the delivery's record is damaged or of a newer build
-	CodeTooOften    Code = "too-often"     // RetryAfter says how long to wait
-	CodeBusy        Code = "busy"          // others kept changing it; nothing was done
-	CodeUnknown     Code = "unknown"       // it may or may not have been done
-	CodeUnavailable Code = "unavailable"   // the table does not answer; nothing was done
+	CodeNotEnded    Code = "not-ended"       // a redelivery of what is still to be sent
+	CodeEnded       Code = "ended"           // try now of what has ended
+	CodeBeingSent   Code = "being-sent"      // try now of what is on its way
+	CodeNotNewest   Code = "not-newest"      // a redelivery of an older release needs force; Newest says over which
+	CodeNewer       Code = "newer-release"   // a newer release than the person saw; Newest says which
+	CodeUnreadable  Code = "unreadable"      // the delivery's record is damaged or of a newer build
+	CodeTooOften    Code = "too-often"       // RetryAfter says how long to wait
+	CodeBusy        Code = "busy"            // others kept changing it; nothing was done
+	CodeUnknown     Code = "unknown-outcome" // it may or may not have been done
+	CodeUnavailable Code = "unavailable"     // the table does not answer; nothing was done
 )
 
 // Error is a refusal that a person can act on. Any other error of this package

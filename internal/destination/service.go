@@ -1,20 +1,372 @@
 package destination
 
-// The methods of Service, all of them given the request's context first:
-//
-//	Add(ctx, project string, a Addition) (Added, error)
-//	List(ctx, project string) ([]Destination, error)
-//	Get(ctx, project, id string) (Destination, error)
-//	Change(ctx, project, id string, c Change) (Destination, error)
-//	Rotate(ctx, project, id string) (Rotated, error)
-//	RevokePrevious(ctx, project, id string) error
-//	Pause(ctx, project, id string) (Destination, error)
-//	Resume(ctx, project, id string) (Resumed, error)
-//	Remove(ctx, project, id string) error
-//	Redeliver(ctx, key delivery.Key, r Redelivery) (Delivery, error)
-//	TryNow(ctx, key delivery.Key) (Delivery, error)
-//	SendTest(ctx, project, id string) (delivery.TestSend, error)
-//	Test(ctx, project, id, test string) (delivery.TestSend, error)
-//	Deliveries(ctx, project string, release int64) ([]Delivery, error)
-//	DestinationDeliveries(ctx, project, id string, before int64, limit int) (DeliveryPage, error)
-//	Delivery(ctx, key delivery.Key) (Delivery, error)
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"colophon/internal/delivery"
+	"colophon/internal/webhook"
+)
+
+// Sealer encrypts for one destination what only the worker may read.
+type Sealer interface {
+	Seal(ctx context.Context, d delivery.Destination, plain []byte) ([]byte, error)
+}
+
+// Config is what a Service needs.
+type Config struct {
+	Store       Store
+	History     History
+	Sealer      Sealer
+	ParseTarget func(raw string) (*url.URL, error) // egress.ParseTarget with the stage's options
+	Clock       func() time.Time
+	Random      io.Reader // the system's: ids, secrets and tokens come from it
+}
+
+func (c Config) validate() error {
+	if c.Store == nil || c.History == nil || c.Sealer == nil || c.ParseTarget == nil || c.Clock == nil || c.Random == nil {
+		return errors.New("destination: a service needs a store, a history, a sealer, a parser of addresses, a clock and randomness")
+	}
+	return nil
+}
+
+// Service is what people do about destinations and deliveries. Its errors are an
+// *Error where a person can act on them.
+type Service struct {
+	store       Store
+	history     History
+	sealer      Sealer
+	parseTarget func(raw string) (*url.URL, error)
+	clock       func() time.Time
+	random      io.Reader
+}
+
+// New makes a Service.
+func New(c Config) (*Service, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Service{
+		store: c.Store, history: c.History, sealer: c.Sealer, parseTarget: c.ParseTarget, clock: c.Clock, random: c.Random,
+	}, nil
+}
+
+// Add makes a destination and its signing secret. Releases are announced to it
+// from the next one on.
+func (s *Service) Add(ctx context.Context, project string, a Addition) (Added, error) {
+	given, err := check(Change{Name: &a.Name, URL: &a.URL, Headers: &a.Headers}, s.parseTarget)
+	if err != nil {
+		return Added{}, err
+	}
+	id, err := randomText(s.random, idLength)
+	if err != nil {
+		return Added{}, err
+	}
+	d, now := delivery.Destination{Project: project, ID: idPrefix + id}, s.clock()
+	settings := delivery.Settings{
+		Name: *given.name, URL: *given.url, HeaderNames: given.headerNames, Version: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	secret, sealed, err := s.newSecret(ctx, d)
+	if err != nil {
+		return Added{}, err
+	}
+	settings.Secret = sealed
+	if settings.Headers, err = s.sealHeaders(ctx, d, given); err != nil {
+		return Added{}, err
+	}
+	err = s.apply(ctx, "add destination", func(ctx context.Context) (Operation, error) {
+		p, err := s.store.Project(ctx, project)
+		if err != nil {
+			return nil, err
+		}
+		return add(p, d, settings)
+	})
+	if err != nil {
+		return Added{}, err
+	}
+	h := Holding{ID: d.ID, Settings: settings, Slot: delivery.Slot{State: delivery.SlotActive, Version: 1}}
+	return Added{Destination: shown(project, h, now), Secret: secret}, nil
+}
+
+// newSecret makes a signing secret: its text, to be shown once, and sealed.
+func (s *Service) newSecret(ctx context.Context, d delivery.Destination) (text string, sealed []byte, err error) {
+	secret, err := webhook.NewSecret(s.random)
+	if err != nil {
+		return "", nil, fmt.Errorf("make secret: %w", err)
+	}
+	text = secret.Reveal()
+	if sealed, err = s.sealer.Seal(ctx, d, []byte(text)); err != nil {
+		return "", nil, fmt.Errorf("seal secret: %w", err)
+	}
+	return text, sealed, nil
+}
+
+// sealHeaders seals what was given, nil where there are none.
+func (s *Service) sealHeaders(ctx context.Context, d delivery.Destination, given checked) ([]byte, error) {
+	if given.headers == nil || *given.headers == nil {
+		return nil, nil
+	}
+	sealed, err := s.sealer.Seal(ctx, d, *given.headers)
+	if err != nil {
+		return nil, fmt.Errorf("seal headers: %w", err)
+	}
+	return sealed, nil
+}
+
+// List returns a project's destinations, those that were removed left out.
+func (s *Service) List(ctx context.Context, project string) ([]Destination, error) {
+	p, err := s.store.Project(ctx, project)
+	if err != nil {
+		return nil, fault("list destinations", err)
+	}
+	if p == nil {
+		return nil, errNoProject()
+	}
+	held, err := s.store.Holdings(ctx, project, p.Destinations)
+	if err != nil {
+		return nil, fault("list destinations", err)
+	}
+	destinations := make([]Destination, 0, len(held))
+	for _, h := range held {
+		destinations = append(destinations, shown(project, h, s.clock()))
+	}
+	return destinations, nil
+}
+
+// Get returns a destination, also one that was removed.
+func (s *Service) Get(ctx context.Context, project, id string) (Destination, error) {
+	h, err := s.holding(ctx, delivery.Destination{Project: project, ID: id})
+	if err != nil {
+		return Destination{}, fault("read destination", err)
+	}
+	if !h.Slot.Unreadable && h.Slot.Version == 0 {
+		return Destination{}, errNotFound()
+	}
+	return shown(project, h, s.clock()), nil
+}
+
+func (s *Service) holding(ctx context.Context, d delivery.Destination) (Holding, error) {
+	held, err := s.store.Holdings(ctx, d.Project, []string{d.ID})
+	if err != nil {
+		return Holding{}, err
+	}
+	return held[0], nil
+}
+
+// Change changes a destination's name, address or headers. An attempt that has
+// begun goes where it was going.
+func (s *Service) Change(ctx context.Context, project, id string, c Change) (Destination, error) {
+	given, err := check(c, s.parseTarget)
+	if err != nil {
+		return Destination{}, err
+	}
+	d := delivery.Destination{Project: project, ID: id}
+	sealed, err := s.sealHeaders(ctx, d, given)
+	if err != nil {
+		return Destination{}, err
+	}
+	return s.settle(ctx, "change destination", d, func(h Holding) (*delivery.Settings, error) {
+		return reset(h, given, sealed, c.Version, s.clock())
+	})
+}
+
+// Rotate makes a new signing secret. The one before it signs beside it for
+// webhook.RotationOverlap, or is revoked at once; the one before that ends now.
+func (s *Service) Rotate(ctx context.Context, project, id string, revokeOld bool) (Rotated, error) {
+	d := delivery.Destination{Project: project, ID: id}
+	text, sealed, err := s.newSecret(ctx, d)
+	if err != nil {
+		return Rotated{}, err
+	}
+	after, err := s.settle(ctx, "rotate secret", d, func(h Holding) (*delivery.Settings, error) {
+		return rotate(h, sealed, revokeOld, s.clock())
+	})
+	if err != nil {
+		return Rotated{}, err
+	}
+	return Rotated{Secret: text, PreviousUntil: after.PreviousUntil}, nil
+}
+
+// RevokePrevious ends the previous secret at once.
+func (s *Service) RevokePrevious(ctx context.Context, project, id string) error {
+	d := delivery.Destination{Project: project, ID: id}
+	_, err := s.settle(ctx, "revoke secret", d, func(h Holding) (*delivery.Settings, error) {
+		return revoke(h, s.clock())
+	})
+	return err
+}
+
+// settle writes what decide makes of a destination's settings; nil: nothing.
+func (s *Service) settle(ctx context.Context, doing string, d delivery.Destination, decide func(Holding) (*delivery.Settings, error)) (Destination, error) {
+	var after Holding
+	err := s.apply(ctx, doing, func(ctx context.Context) (Operation, error) {
+		h, err := s.holding(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		settings, err := decide(h)
+		after = h
+		if err != nil || settings == nil {
+			return nil, err
+		}
+		after.Settings = *settings
+		return Resetting{Destination: d, Version: h.Settings.Version, Settings: *settings}, nil
+	})
+	if err != nil {
+		return Destination{}, err
+	}
+	return shown(d.Project, after, s.clock()), nil
+}
+
+// Pause stops what is sent to a destination, but for an attempt that has begun.
+// Releases that are published meanwhile are skipped, visibly.
+func (s *Service) Pause(ctx context.Context, project, id string) (Destination, error) {
+	return s.toggle(ctx, "pause destination", delivery.Destination{Project: project, ID: id}, pause)
+}
+
+// Resume lets a destination take deliveries again. What was skipped meanwhile
+// stays skipped; the newest release can be redelivered.
+func (s *Service) Resume(ctx context.Context, project, id string) (Resumed, error) {
+	d := delivery.Destination{Project: project, ID: id}
+	after, err := s.toggle(ctx, "resume destination", d, resume)
+	if err != nil {
+		return Resumed{}, err
+	}
+	r := Resumed{Destination: after}
+	newest, err := s.history.Range(ctx, d, 0, 0, 1)
+	if err != nil {
+		e := refuse(CodeUnavailable, "The destination takes deliveries again, but what it missed could not be read. Resume it again to see that.")
+		e.cause = fmt.Errorf("read newest delivery: %w", err)
+		return Resumed{}, e
+	}
+	if len(newest) > 0 {
+		r.Newest, r.SendNewest = newest[0].Release, undelivered(newest[0])
+	}
+	return r, nil
+}
+
+// toggle writes what decide makes of a destination's slot; nil: nothing.
+func (s *Service) toggle(ctx context.Context, doing string, d delivery.Destination, decide func(Holding) (*Switching, error)) (Destination, error) {
+	var after Holding
+	err := s.apply(ctx, doing, func(ctx context.Context) (Operation, error) {
+		h, err := s.holding(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		switching, err := decide(h)
+		after = h
+		if err != nil || switching == nil {
+			return nil, err
+		}
+		switching.Destination = d
+		after.Slot.State, after.Slot.PausedBy = switching.To, switching.By
+		return *switching, nil
+	})
+	if err != nil {
+		return Destination{}, err
+	}
+	return shown(d.Project, after, s.clock()), nil
+}
+
+// Remove takes a destination out of its project for good. An attempt that has
+// begun ends and is recorded; what was pending ends as skipped. Removing again
+// is no fault.
+func (s *Service) Remove(ctx context.Context, project, id string) error {
+	d := delivery.Destination{Project: project, ID: id}
+	return s.apply(ctx, "remove destination", func(ctx context.Context) (Operation, error) {
+		p, err := s.store.Project(ctx, project)
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.holding(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		removing, err := remove(p, d, h, s.clock())
+		if err != nil || removing == nil {
+			return nil, err
+		}
+		return *removing, nil
+	})
+}
+
+// apply reads, decides and writes, and does so again where what was read has
+// moved. A decision of nil writes nothing.
+func (s *Service) apply(ctx context.Context, doing string, decide func(context.Context) (Operation, error)) error {
+	const tries = 8 // 10, 20, 40 … 640 ms between them: a busy slot moves a few times a second
+	for try := range tries {
+		if err := s.backOff(ctx, try); err != nil {
+			return fault(doing, err)
+		}
+		o, err := decide(ctx)
+		if err != nil || o == nil {
+			return fault(doing, err)
+		}
+		if err = s.commit(ctx, o); !errors.Is(err, ErrMoved) {
+			return fault(doing, err)
+		}
+	}
+	return refuse(CodeBusy, "Others kept changing this at the same time, and nothing was done. Try again in a moment.")
+}
+
+// commit asks until the outcome is known: the token makes that harmless.
+func (s *Service) commit(ctx context.Context, o Operation) error {
+	token, err := randomText(s.random, tokenLength)
+	if err != nil {
+		return err
+	}
+	const tries = 3
+	for try := range tries {
+		if err := s.backOff(ctx, try); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnknown, err)
+		}
+		if err = s.store.Commit(ctx, token, o); !errors.Is(err, ErrUnknown) {
+			return err
+		}
+	}
+	return ErrUnknown
+}
+
+// backOff waits before a try that is not the first; half of the wait is by chance.
+func (s *Service) backOff(ctx context.Context, try int) error {
+	if try == 0 {
+		return nil
+	}
+	chance := make([]byte, 1)
+	if _, err := io.ReadFull(s.random, chance); err != nil {
+		return fmt.Errorf("read randomness: %w", err)
+	}
+	wait := 5 * time.Millisecond << try
+	timer := time.NewTimer(wait + wait*time.Duration(chance[0])/255)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fault turns what a store answered into what a person is told.
+func fault(doing string, err error) error {
+	var refusal *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal):
+		return err
+	case errors.Is(err, ErrUnknown):
+		e := refuse(CodeUnknown, "The table did not say whether this was done. Look before you ask again.")
+		e.cause = fmt.Errorf("%s: %w", doing, err)
+		return e
+	case errors.Is(err, ErrUnavailable):
+		e := refuse(CodeUnavailable, "The table does not answer just now, and nothing was done. Try again in a moment.")
+		e.cause = fmt.Errorf("%s: %w", doing, err)
+		return e
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"colophon/internal/delivery"
 )
 
@@ -252,25 +250,29 @@ func decodeAttempts(a *attributes) []delivery.Attempt {
 			return nil
 		}
 		a.within(name, func(a *attributes) {
-			attempts = append(attempts, delivery.Attempt{
-				Number:   number,
-				Round:    a.positive(attrRound),
-				Token:    a.text(attrToken),
-				By:       delivery.Writer(a.text(attrBy)),
-				At:       a.time(attrAt),
-				Elapsed:  a.optionalDuration(attrElapsed),
-				Class:    delivery.Class(a.text(attrClass)),
-				Status:   int(a.optionalCount(attrStatus)),
-				Detail:   a.optionalText(attrDetail),
-				Received: delivery.Receipt(a.text(attrReceived)),
-				Asked:    a.optionalDuration(attrAsked),
-				Used:     a.optionalDuration(attrUsed),
-				Late:     a.optionalText(attrLate),
-			})
+			attempts = append(attempts, decodeAttempt(number, a))
 		})
 	}
 	sort.Slice(attempts, func(i, j int) bool { return attempts[i].Number < attempts[j].Number })
 	return attempts
+}
+
+func decodeAttempt(number int64, a *attributes) delivery.Attempt {
+	return delivery.Attempt{
+		Number:   number,
+		Round:    a.positive(attrRound),
+		Token:    a.text(attrToken),
+		By:       delivery.Writer(a.text(attrBy)),
+		At:       a.time(attrAt),
+		Elapsed:  a.optionalDuration(attrElapsed),
+		Class:    delivery.Class(a.text(attrClass)),
+		Status:   int(a.optionalCount(attrStatus)),
+		Detail:   a.optionalText(attrDetail),
+		Received: delivery.Receipt(a.text(attrReceived)),
+		Asked:    a.optionalDuration(attrAsked),
+		Used:     a.optionalDuration(attrUsed),
+		Late:     a.optionalText(attrLate),
+	}
 }
 
 // encodeSlot gives a slot's whole item but its key.
@@ -380,10 +382,4 @@ func decodeSettings(item Item) (delivery.Settings, error) {
 		return s, fmt.Errorf("settings: %w", a.fault)
 	}
 	return s, nil
-}
-
-// isNumber is used where an item's number is compared without decoding it all.
-func isNumber(v Value, n int64) bool {
-	number, ok := v.(*types.AttributeValueMemberN)
-	return ok && number.Value == strconv.FormatInt(n, 10)
 }

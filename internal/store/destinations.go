@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"colophon/internal/delivery"
+	"colophon/internal/destination"
+)
+
+// DestinationsConfig is what Destinations needs.
+type DestinationsConfig struct {
+	Engine        Engine
+	ContentTable  string
+	DeliveryTable string
+}
+
+func (c DestinationsConfig) validate() error {
+	if c.Engine == nil || c.ContentTable == "" || c.DeliveryTable == "" {
+		return errors.New("store: destinations need an engine and both tables")
+	}
+	return nil
+}
+
+// Destinations keeps destinations, and what people do about their deliveries.
+type Destinations struct {
+	engine  Engine
+	content string
+	table   string // the delivery table
+}
+
+// NewDestinations makes Destinations.
+func NewDestinations(c DestinationsConfig) (*Destinations, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Destinations{engine: c.Engine, content: c.ContentTable, table: c.DeliveryTable}, nil
+}
+
+var _ interface {
+	destination.Store
+	destination.History
+} = (*Destinations)(nil)
+
+// Project reads a project; nil where there is none.
+func (s *Destinations) Project(ctx context.Context, project string) (*destination.Project, error) {
+	item, err := s.engine.Get(ctx, s.content, metaKey(project))
+	if err != nil || item == nil {
+		return nil, told("read project", err)
+	}
+	p, err := decodeProject(project, item)
+	if err != nil {
+		return nil, err
+	}
+	return &destination.Project{
+		ID: p.ID, Name: p.Name, Newest: p.Seq, Version: p.Version, Destinations: p.Destinations,
+	}, nil
+}
+
+// Holdings reads slots and settings, in the order of the ids.
+func (s *Destinations) Holdings(ctx context.Context, project string, ids []string) ([]destination.Holding, error) {
+	keys := make([]Key, 0, 2*len(ids))
+	for _, id := range ids {
+		d := delivery.Destination{Project: project, ID: id}
+		keys = append(keys, slotKey(d), settingsKey(d))
+	}
+	items, err := s.batch(ctx, keys)
+	if err != nil {
+		return nil, told("read destinations", err)
+	}
+	held := make([]destination.Holding, 0, len(ids))
+	for _, id := range ids {
+		held = append(held, holding(project, id, items))
+	}
+	return held, nil
+}
+
+// holding puts a destination together. Settings that cannot be read have no Version.
+func holding(project, id string, items map[Key]Item) destination.Holding {
+	d := delivery.Destination{Project: project, ID: id}
+	h := destination.Holding{ID: id}
+	var err error
+	if h.Slot, err = decodeSlot(items[slotKey(d)]); err != nil {
+		h.Slot = delivery.Slot{Unreadable: true}
+	}
+	if h.Settings, err = decodeSettings(items[settingsKey(d)]); err != nil {
+		h.Settings = delivery.Settings{}
+	}
+	return h
+}
+
+// batch reads items of the delivery table by their keys, as many as it takes.
+func (s *Destinations) batch(ctx context.Context, keys []Key) (map[Key]Item, error) {
+	const most = 100 // of a BatchGetItem
+	items := make(map[Key]Item, len(keys))
+	for len(keys) > 0 {
+		part := keys[:min(most, len(keys))]
+		keys = keys[len(part):]
+		read, err := s.engine.BatchGet(ctx, s.table, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range read {
+			items[Key{PK: textOf(item[attrPK]), SK: textOf(item[attrSK])}] = item
+		}
+	}
+	return items, nil
+}
+
+// Read is the worker's read, so that a person's action and the worker decide
+// from the same.
+func (s *Destinations) Read(ctx context.Context, key delivery.Key) (delivery.Reading, error) {
+	r, err := (&Deliveries{engine: s.engine, table: s.table}).Read(ctx, key)
+	return r, told("read destination", err)
+}
+
+// Release reads a release's deliveries to those that it was announced to.
+func (s *Destinations) Release(ctx context.Context, project string, release int64) ([]destination.Entry, bool, error) {
+	item, err := s.engine.Get(ctx, s.content, recordKey(project, release))
+	if err != nil || item == nil {
+		return nil, false, told("read release", err)
+	}
+	a := &attributes{item: item}
+	ids := a.optionalTexts(attrDestinations)
+	if a.fault != nil {
+		return nil, false, fmt.Errorf("release: %w", a.fault)
+	}
+	keys := make([]Key, 0, 3*len(ids))
+	for _, id := range ids {
+		d := delivery.Destination{Project: project, ID: id}
+		keys = append(keys, deliveryKey(delivery.Key{Destination: d, Release: release}), slotKey(d), settingsKey(d))
+	}
+	items, err := s.batch(ctx, keys)
+	if err != nil {
+		return nil, false, told("read deliveries", err)
+	}
+	entries := make([]destination.Entry, 0, len(ids))
+	for _, id := range ids {
+		key := delivery.Key{Destination: delivery.Destination{Project: project, ID: id}, Release: release}
+		entry := destination.Entry{Holding: holding(project, id, items)}
+		if item := items[deliveryKey(key)]; item != nil {
+			entry.Delivery = decodeDelivery(key, item)
+		}
+		entries = append(entries, entry)
+	}
+	return entries, true, nil
+}
+
+// highestRelease is the last number that a key has room for.
+const highestRelease = 999_999_999_999
+
+// Range reads deliveries of the releases from … to, newest first; 0 leaves a side open.
+func (s *Destinations) Range(ctx context.Context, d delivery.Destination, from, to int64, limit int) ([]delivery.Delivery, error) {
+	if to < 1 || to > highestRelease {
+		to = highestRelease
+	}
+	q := Query{
+		Table: s.table, PK: Text(destinationPK(d.Project, d.ID)),
+		From: Text(releaseSK(max(from, 1))), To: Text(releaseSK(to)), Descending: true,
+	}
+	var deliveries []delivery.Delivery
+	for len(deliveries) < limit && max(from, 1) <= to {
+		q.Limit = int32(min(limit-len(deliveries), math.MaxInt32))
+		page, err := s.engine.Query(ctx, q)
+		if err != nil {
+			return nil, told("read deliveries", err)
+		}
+		for _, item := range page.Items {
+			if _, _, release, ok := parseDeliveryKey(textOf(item[attrPK]), textOf(item[attrSK])); ok {
+				deliveries = append(deliveries, *decodeDelivery(delivery.Key{Destination: d, Release: release}, item))
+			}
+		}
+		if q.After = page.Last; q.After == nil {
+			break
+		}
+	}
+	return deliveries, nil
+}
+
+// Test reads a test send; nil where there is none.
+func (s *Destinations) Test(ctx context.Context, d delivery.Destination, id string) (*delivery.TestSend, error) {
+	t, err := (&Deliveries{engine: s.engine, table: s.table}).ReadTest(ctx, d, id)
+	return t, told("read test", err)
+}
+
+// SpentUntil reads the destination's allowance; zero: it was not used.
+func (s *Destinations) SpentUntil(ctx context.Context, d delivery.Destination) (time.Time, error) {
+	item, err := s.engine.Get(ctx, s.table, allowanceKey(d))
+	if err != nil || item == nil {
+		return time.Time{}, told("read allowance", err)
+	}
+	a := &attributes{item: item}
+	until := a.time(attrUntil)
+	if a.fault != nil {
+		return time.Time{}, fmt.Errorf("allowance: %w", a.fault)
+	}
+	return until, nil
+}
+
+// Commit writes an operation in one transaction, so that the token makes its
+// repeat harmless.
+func (s *Destinations) Commit(ctx context.Context, token string, o destination.Operation) error {
+	return told("write", s.engine.Transact(ctx, token, s.writes(o)))
+}
+
+// told turns an engine's answer into the words of people's actions.
+func told(doing string, err error) error {
+	refused := AsRefused(err)
+	switch {
+	case err == nil:
+		return nil
+	case refused != nil && refused.Has(CodeCondition), refused != nil && refused.Has(CodeConflict):
+		return fmt.Errorf("%s: %w: %w", doing, destination.ErrMoved, err)
+	case refused != nil && refused.Has(CodeThrottled), errors.Is(err, ErrUnavailable):
+		return fmt.Errorf("%s: %w: %w", doing, destination.ErrUnavailable, err)
+	case errors.Is(err, ErrUnknown):
+		return fmt.Errorf("%s: %w: %w", doing, destination.ErrUnknown, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"colophon/internal/delivery"
+)
+
+// What a destination's partition holds beside deliveries, slot and settings.
+const (
+	skAllowance = "LIMIT" // sorts before every R#…: no reader of deliveries meets it
+	attrResult  = "result"
+)
+
+// testFormat is the version of test items that is written.
+const testFormat = 1
+
+func allowanceKey(d delivery.Destination) Key {
+	return Key{PK: destinationPK(d.Project, d.ID), SK: skAllowance}
+}
+
+func testKey(d delivery.Destination, id string) Key {
+	return Key{PK: destinationPK(d.Project, d.ID), SK: prefixTest + id}
+}
+
+// putTest writes a new test send, and rings for it.
+func putTest(table string, t delivery.TestSend) Write {
+	return Write{
+		Table: table, Key: testKey(t.Destination, t.ID), If: Absent(At(attrPK)),
+		Put: Item{
+			attrFormat: Number(testFormat), attrWebhookID: Text(t.WebhookID), attrBody: Text(string(t.Body)),
+			attrCreatedAt: millis(t.CreatedAt), attrExpiresAt: seconds(t.CreatedAt.Add(delivery.TestRetention)),
+			attrRing: millis(t.CreatedAt),
+		},
+	}
+}
+
+func decodeTest(d delivery.Destination, id string, item Item) (delivery.TestSend, error) {
+	a := &attributes{item: item}
+	if format := a.positive(attrFormat); a.fault == nil && format > testFormat {
+		return delivery.TestSend{}, fmt.Errorf("test send: version %d is not known", format)
+	}
+	t := delivery.TestSend{
+		Destination: d, ID: id, WebhookID: a.text(attrWebhookID), Body: []byte(a.text(attrBody)),
+		CreatedAt: a.time(attrCreatedAt), Token: a.optionalText(attrToken),
+		Since: a.optionalTime(attrSince), Until: a.optionalTime(attrUntil),
+	}
+	if a.has(attrResult) {
+		a.within(attrResult, func(a *attributes) {
+			result := decodeAttempt(1, a)
+			t.Result = &result
+		})
+	}
+	if a.fault != nil {
+		return t, fmt.Errorf("test send: %w", a.fault)
+	}
+	return t, nil
+}
+
+// ReadTest reads a test send; nil where there is none.
+func (s *Deliveries) ReadTest(ctx context.Context, d delivery.Destination, id string) (*delivery.TestSend, error) {
+	item, err := s.engine.Get(ctx, s.table, testKey(d, id))
+	if err != nil {
+		return nil, fmt.Errorf("read test send: %w", err)
+	}
+	if item == nil {
+		return nil, nil
+	}
+	t, err := decodeTest(d, id, item)
+	if err != nil {
+		return nil, err
+	}
+	return &t, nil
+}
+
+// ReadTarget reads where a destination's requests go and whether it was removed:
+// what a test send needs beside itself.
+func (s *Deliveries) ReadTarget(ctx context.Context, d delivery.Destination) (delivery.Slot, delivery.Settings, error) {
+	slot := delivery.Slot{State: delivery.SlotRemoved}
+	var settings delivery.Settings
+	page, err := s.engine.Query(ctx, Query{
+		Table: s.table, PK: Text(destinationPK(d.Project, d.ID)), From: Text(skSettings), To: Text(skSlot), Limit: 2,
+	})
+	if err != nil {
+		return slot, settings, fmt.Errorf("read target: %w", err)
+	}
+	for _, item := range page.Items {
+		if textOf(item[attrSK]) == skSlot {
+			slot, err = decodeSlot(item)
+		} else {
+			settings, err = decodeSettings(item)
+		}
+		if err != nil {
+			return slot, settings, fmt.Errorf("read target: %w", err)
+		}
+	}
+	return slot, settings, nil
+}
+
+// ClaimTest takes a test send for one request, if nobody has and people are not
+// told yet that it was not sent (delivery.TestSend.Claimable). ErrMoved, ErrBusy,
+// ErrUncertain.
+func (s *Deliveries) ClaimTest(ctx context.Context, d delivery.Destination, id, token string, now, until time.Time) (delivery.TestSend, error) {
+	oldest := now.Add(delivery.ClockAllowance - delivery.TestWaits)
+	item, err := s.engine.Write(ctx, Write{
+		Table: s.table, Key: testKey(d, id),
+		Changes: []Change{
+			Set(At(attrToken), Text(token)), Set(At(attrSince), millis(now)), Set(At(attrUntil), millis(until)),
+			Remove(At(attrRing)),
+		},
+		If: All(Absent(At(attrToken)), AtLeast(At(attrCreatedAt), Number(oldest.UnixMilli()+1))),
+	})
+	if refused := AsRefused(err); refused != nil && Equal(At(attrToken), Text(token)).Holds(refused.Reasons[0].Old) {
+		item, err = refused.Reasons[0].Old, nil // the SDK asked twice
+	}
+	if err != nil {
+		return delivery.TestSend{}, fmt.Errorf("claim test send: %w", answer(err))
+	}
+	return decodeTest(d, id, item)
+}
+
+// RecordTest writes a test send's result under its token, also where that is
+// late: nobody else can have sent it. ErrMoved, ErrBusy, ErrUncertain.
+func (s *Deliveries) RecordTest(ctx context.Context, d delivery.Destination, id string, result delivery.Attempt) error {
+	_, err := s.engine.Write(ctx, Write{
+		Table: s.table, Key: testKey(d, id),
+		Changes: []Change{Set(At(attrResult), encodeAttempt(result)), Remove(At(attrRing))},
+		If:      All(Equal(At(attrToken), Text(result.Token)), Absent(At(attrResult))),
+	})
+	if refused := AsRefused(err); refused != nil && Equal(At(attrResult, attrToken), Text(result.Token)).Holds(refused.Reasons[0].Old) {
+		return nil // the SDK asked twice
+	}
+	if err != nil {
+		return fmt.Errorf("record test send: %w", answer(err))
+	}
+	return nil
+}
