@@ -11,9 +11,6 @@ import (
 // longestAsked bounds what is kept of an absurd Retry-After.
 const longestAsked = 365 * 24 * time.Hour
 
-// sweepLateness is how late a wait that the sweeper ends may end.
-const sweepLateness = time.Minute
-
 // Retry is when the next try is due, and what the receiver asked for.
 type Retry struct {
 	TryAt time.Time
@@ -22,25 +19,23 @@ type Retry struct {
 }
 
 // Schedule says when the try after the tries-th is due, counted from now, the
-// end of the last one. A Retry-After moves it later, never earlier, and at most
-// so far that all tries still fit in the hour from the round's first try. jitter
-// is from [0, 1). The caller asks only while tries are left.
+// end of the last one. Jitter, from [0, 1), and Retry-After move it later, never
+// earlier, and at most so far that the waits still to come fit in the hour from
+// the round's first try. The caller asks only while tries are left.
 func Schedule(tries int64, first, now time.Time, retryAfter string, jitter float64) Retry {
-	planned := withJitter(waits[tries-1], jitter)
+	planned := waits[tries-1]
 	asked := ParseRetryAfter(retryAfter, now)
-	wait := planned
-	if asked > wait {
-		wait = min(asked, max(planned, latest(tries, first).Sub(now)))
-	}
+	wanted := max(asked, withJitter(planned, jitter))
+	wait := max(planned, min(wanted, latest(tries, first).Sub(now)))
 	return Retry{TryAt: now.Add(wait), Asked: asked, Used: wait}
 }
 
 // latest is when the try after the tries-th may begin at the latest: the hour
-// less the longest that it and what follows it can take.
+// less the waits that follow it.
 func latest(tries int64, first time.Time) time.Time {
-	at := first.Add(RetryHorizon - sweepLateness - AttemptTime)
+	at := first.Add(RetryHorizon)
 	for _, wait := range waits[tries:] {
-		at = at.Add(-withJitter(wait, 1) - sweepLateness - AttemptTime)
+		at = at.Add(-wait)
 	}
 	return at
 }

@@ -27,6 +27,7 @@ type Outcome struct {
 	Received   Receipt
 	RetryAfter string
 	Elapsed    time.Duration
+	Unsent     bool // our own clock or time ran out before the first byte: nothing happened
 }
 
 // AfterAttempt is the record's transition: the claim h of delivery d ended with

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"colophon/internal/killpoint"
+	"colophon/internal/webhook"
 )
 
 // Ring is a message that names a delivery: a doorbell.
@@ -48,12 +49,9 @@ type Sender interface {
 
 // Opened are a destination's secrets in the clear, for one attempt.
 type Opened struct {
-	Secrets []string // that sign: the current one first
-	Headers []Header
+	Secrets []webhook.Secret  // that sign: the current one first
+	Headers map[string]string // custom headers
 }
-
-// Header is a custom header.
-type Header struct{ Name, Value string }
 
 // Sending is one attempt's request.
 type Sending struct {
@@ -285,6 +283,9 @@ func (a *answering) attempt(ctx context.Context, r Reading, k Delivery) (Disposi
 	)
 	killpoint.At(killpoint.AfterSend)
 
+	if outcome.Unsent {
+		return Keep{For: time.Second}, a.Slots.GiveBack(ctx, k.Destination, h.Token)
+	}
 	if outcome.Class.Effect() == EffectNotATry {
 		return a.giveBack(ctx, h, k, "send", errors.New(outcome.Detail)), nil
 	}

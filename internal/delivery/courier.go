@@ -1,0 +1,131 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"colophon/internal/egress"
+	"colophon/internal/webhook"
+)
+
+// Opener opens what was sealed for a destination.
+type Opener interface {
+	Open(ctx context.Context, d Destination, sealed []byte) ([]byte, error)
+}
+
+// CourierConfig is what a Courier needs.
+type CourierConfig struct {
+	Opener Opener
+	Client *egress.Client
+	Clock  func() time.Time
+}
+
+func (c CourierConfig) validate() error {
+	if c.Opener == nil || c.Client == nil || c.Clock == nil {
+		return errors.New("delivery: a courier's config is not complete")
+	}
+	return nil
+}
+
+// Courier is the Sender that calls receivers: it signs what internal/webhook
+// makes and sends it through internal/egress.
+type Courier struct{ CourierConfig }
+
+// NewCourier makes a Courier.
+func NewCourier(c CourierConfig) (*Courier, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Courier{c}, nil
+}
+
+// Open opens the secrets that sign now, and the custom headers.
+func (c *Courier) Open(ctx context.Context, d Destination, s Settings) (Opened, error) {
+	if s.URL == "" || len(s.Secret) == 0 {
+		return Opened{}, errors.New("settings have no address or no secret")
+	}
+	current, err := c.secret(ctx, d, s.Secret)
+	if err != nil {
+		return Opened{}, fmt.Errorf("open signing secret: %w", err)
+	}
+	secrets := webhook.Secrets{Current: current, PreviousUntil: s.PreviousUntil}
+	if len(s.Previous) > 0 && c.Clock().Before(s.PreviousUntil) {
+		if secrets.Previous, err = c.secret(ctx, d, s.Previous); err != nil {
+			return Opened{}, fmt.Errorf("open previous signing secret: %w", err)
+		}
+	}
+	opened := Opened{Secrets: secrets.Signing(c.Clock())}
+	if len(s.Headers) == 0 {
+		return opened, nil
+	}
+	plain, err := c.Opener.Open(ctx, d, s.Headers)
+	if err != nil {
+		return Opened{}, fmt.Errorf("open custom headers: %w", err)
+	}
+	if json.Unmarshal(plain, &opened.Headers) != nil { // its error would show a value
+		return Opened{}, errors.New("open custom headers: not what was sealed")
+	}
+	return opened, nil
+}
+
+func (c *Courier) secret(ctx context.Context, d Destination, sealed []byte) (webhook.Secret, error) {
+	plain, err := c.Opener.Open(ctx, d, sealed)
+	if err != nil {
+		return webhook.Secret{}, err
+	}
+	return webhook.ParseSecret(string(plain))
+}
+
+// Send makes the attempt's request.
+func (c *Courier) Send(ctx context.Context, s Sending) Outcome {
+	attempt := webhook.Attempt{
+		ID: s.ID, Body: s.Body, At: s.At, Number: s.Attempt, Previous: s.Previous,
+		Secrets: s.Opened.Secrets, Custom: s.Opened.Headers,
+	}
+	return outcomeOf(c.Client.Send(ctx, egress.Request{
+		URL: s.URL, Body: s.Body, Header: attempt.Headers(), NotAfter: s.NotAfter, Deadline: AttemptTime,
+	}))
+}
+
+var classOfFailure = map[egress.Failure]Class{
+	egress.FailureDNS:             ClassDNS,
+	egress.FailureConnect:         ClassConnect,
+	egress.FailureTLS:             ClassTLS,
+	egress.FailureTimeout:         ClassTimeout,
+	egress.FailureReset:           ClassReset,
+	egress.FailureBadAnswer:       ClassBadAnswer,
+	egress.FailureNotHTTP:         ClassNotHTTP,
+	egress.FailureHeadersTooLarge: ClassLongHeaders,
+	egress.FailureBlocked:         ClassBlocked,
+	egress.FailureClock:           ClassTimeout, // with bytes out; without, see Unsent
+	egress.FailureCanceled:        ClassTimeout,
+	egress.FailureOurs:            ClassOurs,
+}
+
+// outcomeOf puts a result into the protocol's words.
+func outcomeOf(r egress.Result) Outcome {
+	o := Outcome{
+		Status: r.Status, Elapsed: r.Elapsed, RetryAfter: r.RetryAfter, Detail: string(r.Detail), Received: NotReceived,
+	}
+	switch {
+	case r.Failure == egress.FailureNone:
+		o.Class, o.Received = ClassOfStatus(r.Status), Answered
+		return o
+	case r.MayHaveBeenReceived:
+		o.Received = MayHave
+	case r.Failure == egress.FailureClock, r.Failure == egress.FailureCanceled:
+		o.Unsent = true
+	}
+	class, known := classOfFailure[r.Failure]
+	if !known {
+		class = ClassOurs
+	}
+	o.Class = class
+	if r.Detail == egress.DetailExpired && !r.CertificateNotAfter.IsZero() {
+		o.Detail += " " + r.CertificateNotAfter.UTC().Format(time.DateOnly)
+	}
+	return o
+}
