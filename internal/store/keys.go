@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+
+	"colophon/internal/delivery"
 )
 
 // The sweep index: a delivery is in it exactly while it is not terminal.
@@ -33,12 +35,8 @@ func releaseSK(release int64) string { return fmt.Sprintf("%s%012d", prefixRelea
 
 // parseDeliveryKey is the inverse of destinationPK and releaseSK.
 func parseDeliveryKey(pk, sk string) (project, destination string, release int64, ok bool) {
-	rest, ok := strings.CutPrefix(pk, prefixProject)
-	if !ok {
-		return "", "", 0, false
-	}
-	project, destination, ok = strings.Cut(rest, infixDestination)
-	if !ok || project == "" || destination == "" || len(sk) != len(prefixRelease)+12 || !strings.HasPrefix(sk, prefixRelease) {
+	project, destination, ok = parseDestinationPK(pk)
+	if !ok || len(sk) != len(prefixRelease)+12 || !strings.HasPrefix(sk, prefixRelease) {
 		return "", "", 0, false
 	}
 	for _, digit := range sk[len(prefixRelease):] {
@@ -55,4 +53,29 @@ func sweepShard(project, destination string, release int64) int64 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s#%s#%d", project, destination, release)
 	return int64(h.Sum32() % SweepShards)
+}
+
+// ParseRing reads the key of an item that rings: a delivery's, with its release,
+// or a test send's, with its id.
+func ParseRing(pk, sk string) (d delivery.Destination, release int64, test string, ok bool) {
+	project, destination, release, ok := parseDeliveryKey(pk, sk)
+	if ok {
+		return delivery.Destination{Project: project, ID: destination}, release, "", true
+	}
+	project, destination, ok = parseDestinationPK(pk)
+	test, isTest := strings.CutPrefix(sk, prefixTest)
+	if !ok || !isTest || test == "" {
+		return delivery.Destination{}, 0, "", false
+	}
+	return delivery.Destination{Project: project, ID: destination}, 0, test, true
+}
+
+// parseDestinationPK is the inverse of destinationPK. Ids hold no #.
+func parseDestinationPK(pk string) (project, destination string, ok bool) {
+	rest, ok := strings.CutPrefix(pk, prefixProject)
+	if !ok {
+		return "", "", false
+	}
+	project, destination, ok = strings.Cut(rest, infixDestination)
+	return project, destination, ok && project != "" && destination != "" && !strings.Contains(project+destination, "#")
 }
