@@ -23,6 +23,9 @@ func At(names ...string) Path { return names }
 // String is the path as a reader writes it.
 func (p Path) String() string { return strings.Join(p, ".") }
 
+// Then is the path of an entry within the map at p.
+func (p Path) Then(name string) Path { return append(p[:len(p):len(p)], name) }
+
 func (p Path) in(item Item) (Value, bool) {
 	m := item
 	for i, name := range p {
@@ -53,6 +56,7 @@ const (
 	opAtLeast operator = ">="
 	opAnd     operator = "AND"
 	opOr      operator = "OR"
+	opNot     operator = "NOT"
 )
 
 // Condition is a test on an item as it stands; the zero Condition always holds.
@@ -84,6 +88,9 @@ func All(parts ...Condition) Condition { return joined(opAnd, parts) }
 
 // Any holds where at least one part holds.
 func Any(parts ...Condition) Condition { return joined(opOr, parts) }
+
+// Not holds where the condition does not.
+func Not(c Condition) Condition { return Condition{op: opNot, parts: []Condition{c}} }
 
 func joined(op operator, parts []Condition) Condition {
 	kept := make([]Condition, 0, len(parts))
@@ -120,6 +127,8 @@ func (c Condition) Holds(item Item) bool {
 			}
 		}
 		return false
+	case opNot:
+		return !c.parts[0].Holds(item)
 	}
 	have, ok := c.path.in(item)
 	switch c.op {

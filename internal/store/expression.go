@@ -58,6 +58,8 @@ func (e *expression) test(c Condition) string {
 			parts[i] = e.test(part)
 		}
 		return "(" + strings.Join(parts, " "+string(c.op)+" ") + ")"
+	case opNot:
+		return "(NOT " + e.test(c.parts[0]) + ")"
 	case opExists:
 		return "attribute_exists(" + e.path(c.path) + ")"
 	case opAbsent:
