@@ -73,6 +73,7 @@ type Config struct {
 	Slots   Slots
 	Endings Endings
 	Notes   Notes
+	Tests   Tests
 	Sender  Sender
 	Observe func(context.Context, Event)
 	Clock   func() time.Time                                 // the wall clock
@@ -83,7 +84,7 @@ type Config struct {
 }
 
 func (c Config) validate() error {
-	if c.Reader == nil || c.Slots == nil || c.Endings == nil || c.Notes == nil || c.Sender == nil ||
+	if c.Reader == nil || c.Slots == nil || c.Endings == nil || c.Notes == nil || c.Tests == nil || c.Sender == nil ||
 		c.Observe == nil || c.Clock == nil || c.Jitter == nil || c.Token == nil || c.Sleep == nil || c.Beside == nil {
 		return errors.New("delivery: a worker's config is not complete")
 	}

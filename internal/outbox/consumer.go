@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -19,6 +20,7 @@ import (
 // Answering answers rings, each for itself; the answer to rings[i] is the i-th.
 type Answering interface {
 	AnswerAll(ctx context.Context, rings []delivery.Ring) []delivery.Disposition
+	AnswerTest(ctx context.Context, ring delivery.TestRing) delivery.Disposition
 }
 
 // ConsumerConfig is what a Consumer needs.
@@ -59,6 +61,7 @@ func (c *Consumer) Handle(ctx context.Context, event events.SQSEvent) (events.SQ
 	ends := make([]delivery.Disposition, len(event.Records))
 	var rings []delivery.Ring
 	var places []int
+	var tests sync.WaitGroup
 	for i, record := range event.Records {
 		m, err := Decode(record.Body)
 		var unknown *UnknownVersionError
@@ -68,7 +71,11 @@ func (c *Consumer) Handle(ctx context.Context, event events.SQSEvent) (events.SQ
 		case err != nil:
 			ends[i] = delivery.MoveToDeadLetters{Reason: err.Error()}
 		case m.Test != "":
-			ends[i] = delivery.MoveToDeadLetters{Reason: "test sends are not known"}
+			tests.Go(func() {
+				ends[i] = c.Worker.AnswerTest(ctx, delivery.TestRing{
+					Destination: m.Destination, ID: m.Test, Receives: receives(record), Trace: m.Trace,
+				})
+			})
 		default:
 			rings = append(rings, delivery.Ring{
 				Key: m.Key(), Receives: receives(record), OnSlowQueue: c.onSlowQueue(record), Trace: m.Trace,
@@ -79,6 +86,7 @@ func (c *Consumer) Handle(ctx context.Context, event events.SQSEvent) (events.SQ
 	for i, end := range c.Worker.AnswerAll(ctx, rings) {
 		ends[places[i]] = end
 	}
+	tests.Wait()
 	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for i, record := range event.Records {
 		if c.conclude(ctx, record, ends[i]) {

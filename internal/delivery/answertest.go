@@ -1,0 +1,110 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"colophon/internal/killpoint"
+)
+
+// TestRing is a message that names a test send.
+type TestRing struct {
+	Destination
+	ID       string
+	Receives int // how often the message was received, this time included
+	Trace    string
+}
+
+// Tests keeps test sends. A test send takes no slot: it is claimed by a
+// conditional write on itself, so it has one try whatever happens.
+type Tests interface {
+	// ReadTest reads a test send; nil where there is none.
+	ReadTest(ctx context.Context, d Destination, id string) (*TestSend, error)
+	// ReadTarget reads where a destination's requests go.
+	ReadTarget(ctx context.Context, d Destination) (Slot, Settings, error)
+	// ClaimTest takes it if nobody has. ErrMoved, ErrBusy, ErrUncertain.
+	ClaimTest(ctx context.Context, d Destination, id, token string, now, until time.Time) (TestSend, error)
+	// RecordTest writes the result under its token. ErrMoved, ErrBusy, ErrUncertain.
+	RecordTest(ctx context.Context, d Destination, id string, result Attempt) error
+}
+
+// AnswerTest sends a test send that nobody has sent yet. A panic ends this
+// ring's work and no other's.
+func (w *Worker) AnswerTest(ctx context.Context, ring TestRing) (end Disposition) {
+	run := &answering{Worker: w, ring: Ring{Key: Key{Destination: ring.Destination}, Receives: ring.Receives, Trace: ring.Trace}}
+	defer func() {
+		if cause := recover(); cause != nil {
+			run.fault(ctx, "panic in a test send", fmt.Errorf("panic: %v", cause))
+			end = Keep{}
+			if ring.Receives >= PanicsBeforeDead {
+				end = MoveToDeadLetters{Reason: reasonPanic}
+			}
+		}
+	}()
+	return run.answerTest(ctx, ring)
+}
+
+func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
+	test, err := a.Tests.ReadTest(ctx, ring.Destination, ring.ID)
+	if err != nil {
+		a.fault(ctx, "read a test send", err)
+		return Keep{}
+	}
+	began := a.Clock().Round(0)
+	if test == nil || !test.Claimable(began) {
+		return Done{}
+	}
+	if a.left(ctx, began) < InvocationFloor {
+		return Keep{For: time.Second}
+	}
+	target, settings, err := a.Tests.ReadTarget(ctx, ring.Destination)
+	if err != nil {
+		a.fault(ctx, "read a test send's target", err)
+		return Keep{}
+	}
+	if target.State == SlotRemoved || target.Unreadable {
+		return Done{} // nobody is to be called: it reads as not sent
+	}
+	opened, err := a.Sender.Open(ctx, ring.Destination, settings)
+	if err != nil {
+		a.fault(ctx, "open secrets for a test send", err)
+		return Keep{}
+	}
+	until := began.Add(LeaseTime)
+	token := a.Token()
+	claimed, err := a.Tests.ClaimTest(ctx, ring.Destination, ring.ID, token, began, until)
+	switch {
+	case errors.Is(err, ErrMoved):
+		return Done{}
+	case err != nil:
+		return Keep{For: time.Second} // a claim that was carried out all the same reads as unknown
+	}
+	if until.Sub(a.Clock().Round(0)) < ClaimMargin {
+		return Done{} // it was frozen; its one try is spent
+	}
+	killpoint.At(killpoint.BeforeSend)
+	outcome := a.Sender.Send(ctx, Sending{
+		Delivery: Key{Destination: ring.Destination}, URL: settings.URL, Opened: opened, ID: claimed.WebhookID,
+		Body: claimed.Body, Attempt: 1, At: a.Clock(), NotAfter: until.Add(-SilenceBeforeEnd),
+	})
+	killpoint.At(killpoint.AfterSend)
+	if outcome.Unsent {
+		outcome.Class = ClassOurs
+	}
+	result := Attempt{
+		Number: 1, Round: 1, Token: token, By: ByRecord, At: began, Elapsed: outcome.Elapsed,
+		Class: outcome.Class, Status: outcome.Status, Detail: outcome.Detail, Received: outcome.Received,
+	}
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		err = a.Tests.RecordTest(ctx, ring.Destination, ring.ID, result)
+		if err == nil || errors.Is(err, ErrMoved) {
+			return Done{}
+		}
+		if !a.Clock().Round(0).Add(pause).Before(until) || a.Sleep(ctx, pause) != nil {
+			a.fault(ctx, "record a test send", err)
+			return Done{} // sending it again is not an answer to that
+		}
+	}
+}
