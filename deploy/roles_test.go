@@ -1,0 +1,316 @@
+package deploy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"colophon/deploy/iam"
+)
+
+// The resources that calls are made on, by the names they have in the tables below.
+var arns = map[string]string{
+	"content":         "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-content",
+	"deliveries":      "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery",
+	"sweep index":     "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery/index/sweep",
+	"stream":          "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery/stream/2026-01-01T00:00:00.000",
+	"queue":           "arn:aws:sqs:eu-west-1:111122223333:Queue",
+	"slow queue":      "arn:aws:sqs:eu-west-1:111122223333:SlowQueue",
+	"dead letters":    "arn:aws:sqs:eu-west-1:111122223333:DeadLetterQueue",
+	"on failure":      "arn:aws:sqs:eu-west-1:111122223333:OnFailureQueue",
+	"key":             "arn:aws:kms:eu-west-1:111122223333:key/SealingKey",
+	"logs of ":        "arn:aws:logs:eu-west-1:111122223333:log-group:/colophon/colophon/%s:log-stream:2026/11/29/[1]0123",
+	"another table":   "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery2",
+	"another account": "arn:aws:dynamodb:eu-west-1:999999999999:table/colophon-delivery",
+	"another index":   "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery/index/sweeping",
+	"another queue":   "arn:aws:sqs:eu-west-1:111122223333:Queue2",
+	"another key":     "arn:aws:kms:eu-west-1:111122223333:key/Other",
+	"a function":      "arn:aws:lambda:eu-west-1:111122223333:function:ApiFunction",
+	"a role":          "arn:aws:iam::111122223333:role/ApiRole",
+	"a bucket":        "arn:aws:s3:::anything/at/all",
+	"everything":      "*",
+}
+
+// right is one action on one resource. A call needs one or more of them: a transaction is judged as the puts, updates,
+// deletes and checks in it, a batch of messages as its single form (DynamoDB and SQS developer guides).
+type right struct{ action, on string }
+
+func (r right) String() string { return r.action + " on " + r.on }
+
+type call struct {
+	does  string
+	needs []right
+}
+
+// calls are those that each function's code makes, and those that Lambda makes in its role.
+var calls = map[string][]call{
+	"ApiFunction": {
+		{"read a project, a document, a token, a session, a member", []right{{"dynamodb:GetItem", "content"}}},
+		{"read draft heads, releases, members by range", []right{{"dynamodb:Query", "content"}}},
+		{"read blobs and a manifest's parts", []right{{"dynamodb:BatchGetItem", "content"}}},
+		{"put a blob if it is absent, save a document, make a project", []right{{"dynamodb:PutItem", "content"}}},
+		{"change a member, turn a token", []right{{"dynamodb:UpdateItem", "content"}}},
+		{"end a session, take a document away", []right{{"dynamodb:DeleteItem", "content"}}},
+		{"publish in one transaction", []right{
+			{"dynamodb:UpdateItem", "content"}, {"dynamodb:PutItem", "content"}, {"dynamodb:ConditionCheckItem", "content"},
+			{"dynamodb:PutItem", "deliveries"},
+		}},
+		{"add or remove a destination in one transaction", []right{
+			{"dynamodb:UpdateItem", "content"}, {"dynamodb:PutItem", "deliveries"}, {"dynamodb:UpdateItem", "deliveries"},
+		}},
+		{"pause, resume, redeliver, try now", []right{{"dynamodb:UpdateItem", "deliveries"}, {"dynamodb:ConditionCheckItem", "deliveries"}}},
+		{"show a destination and its deliveries", []right{
+			{"dynamodb:GetItem", "deliveries"}, {"dynamodb:BatchGetItem", "deliveries"}, {"dynamodb:Query", "deliveries"},
+		}},
+		{"seal a secret", []right{{"kms:Encrypt", "key"}}},
+	},
+	"OutboxStreamFunction": {
+		{"read the stream (Lambda)", []right{
+			{"dynamodb:DescribeStream", "stream"}, {"dynamodb:GetRecords", "stream"}, {"dynamodb:GetShardIterator", "stream"},
+			{"dynamodb:ListStreams", "stream"},
+		}},
+		{"ring", []right{{"sqs:SendMessage", "queue"}}},
+		{"put an unreadable record aside; what the mapping gives up (Lambda)", []right{{"sqs:SendMessage", "on failure"}}},
+	},
+	"DeliverFunction": {
+		{"take messages (Lambda)", []right{
+			{"sqs:ReceiveMessage", "queue"}, {"sqs:DeleteMessage", "queue"}, {"sqs:GetQueueAttributes", "queue"},
+			{"sqs:ReceiveMessage", "slow queue"}, {"sqs:DeleteMessage", "slow queue"}, {"sqs:GetQueueAttributes", "slow queue"},
+		}},
+		{"wait by the message's own visibility", []right{
+			{"sqs:ChangeMessageVisibility", "queue"}, {"sqs:ChangeMessageVisibility", "slow queue"},
+		}},
+		{"pass to the slow queue", []right{{"sqs:SendMessage", "slow queue"}}},
+		{"set a poisonous message aside", []right{{"sqs:SendMessage", "dead letters"}}},
+		{"read slot, settings and deliveries", []right{{"dynamodb:Query", "deliveries"}, {"dynamodb:GetItem", "deliveries"}}},
+		{"claim; record, settle and skip in one transaction", []right{{"dynamodb:UpdateItem", "deliveries"}}},
+		{"end a delivery of a destination that never was", []right{
+			{"dynamodb:ConditionCheckItem", "deliveries"}, {"dynamodb:UpdateItem", "deliveries"},
+		}},
+		{"open a secret", []right{{"kms:Decrypt", "key"}}},
+	},
+	"SweepFunction": {
+		{"find what is overdue", []right{{"dynamodb:Query", "sweep index"}}},
+		{"move it on", []right{{"dynamodb:UpdateItem", "deliveries"}}},
+		{"ring", []right{{"sqs:SendMessage", "queue"}}},
+	},
+}
+
+// logging is what Lambda does in each function's role.
+func logging(function string) call {
+	return call{"write its log (Lambda)", []right{
+		{"logs:CreateLogStream", "logs of " + names[function]}, {"logs:PutLogEvents", "logs of " + names[function]},
+	}}
+}
+
+// actions are asked of each role on each resource; what no call needs must be refused.
+var actions = strings.Fields(`
+	dynamodb:BatchGetItem dynamodb:BatchWriteItem dynamodb:ConditionCheckItem dynamodb:CreateBackup
+	dynamodb:CreateGlobalTable dynamodb:CreateTable dynamodb:DeleteBackup dynamodb:DeleteItem
+	dynamodb:DeleteResourcePolicy dynamodb:DeleteTable dynamodb:DescribeContinuousBackups dynamodb:DescribeStream
+	dynamodb:DescribeTable dynamodb:DescribeTimeToLive dynamodb:DisableKinesisStreamingDestination
+	dynamodb:EnableKinesisStreamingDestination dynamodb:ExportTableToPointInTime dynamodb:GetItem dynamodb:GetRecords
+	dynamodb:GetShardIterator dynamodb:ImportTable dynamodb:ListStreams dynamodb:ListTables dynamodb:PartiQLDelete
+	dynamodb:PartiQLInsert dynamodb:PartiQLSelect dynamodb:PartiQLUpdate dynamodb:PutItem dynamodb:PutResourcePolicy
+	dynamodb:Query dynamodb:RestoreTableFromBackup dynamodb:RestoreTableToPointInTime dynamodb:Scan dynamodb:TagResource
+	dynamodb:UpdateContinuousBackups dynamodb:UpdateItem dynamodb:UpdateTable dynamodb:UpdateTimeToLive
+	sqs:AddPermission sqs:CancelMessageMoveTask sqs:ChangeMessageVisibility sqs:CreateQueue sqs:DeleteMessage
+	sqs:DeleteQueue sqs:GetQueueAttributes sqs:GetQueueUrl sqs:ListQueues sqs:PurgeQueue sqs:ReceiveMessage
+	sqs:RemovePermission sqs:SendMessage sqs:SetQueueAttributes sqs:StartMessageMoveTask
+	kms:CancelKeyDeletion kms:CreateAlias kms:CreateGrant kms:Decrypt kms:DeriveSharedSecret kms:DescribeKey
+	kms:DisableKey kms:DisableKeyRotation kms:EnableKey kms:Encrypt kms:GenerateDataKey kms:GenerateDataKeyPair
+	kms:GenerateDataKeyPairWithoutPlaintext kms:GenerateDataKeyWithoutPlaintext kms:GenerateMac kms:GetKeyPolicy
+	kms:GetPublicKey kms:ListGrants kms:PutKeyPolicy kms:ReEncryptFrom kms:ReEncryptTo kms:RetireGrant kms:RevokeGrant
+	kms:ScheduleKeyDeletion kms:Sign kms:UpdateAlias kms:Verify
+	logs:CreateLogGroup logs:CreateLogStream logs:DeleteLogGroup logs:DeleteLogStream logs:FilterLogEvents
+	logs:GetLogEvents logs:PutLogEvents logs:PutRetentionPolicy logs:PutSubscriptionFilter
+	lambda:InvokeFunction lambda:UpdateFunctionCode lambda:UpdateFunctionConfiguration
+	iam:PassRole iam:PutRolePolicy iam:AttachRolePolicy sts:AssumeRole s3:GetObject s3:PutObject
+	secretsmanager:GetSecretValue ssm:GetParameter events:PutEvents sns:Publish cloudwatch:PutMetricData
+	execute-api:Invoke
+`)
+
+// context gives the condition keys of a KMS request with an encryption context (KMS Developer Guide, "AWS KMS
+// condition keys"): one key for each member, and the list of members' names.
+func context(members map[string]string) map[string][]string {
+	c := map[string][]string{}
+	for name, value := range members {
+		c["kms:EncryptionContext:"+name] = []string{value}
+		c["kms:EncryptionContextKeys"] = append(c["kms:EncryptionContextKeys"], name)
+	}
+	return c
+}
+
+var ofOneDestination = context(map[string]string{"project": "p1", "destination": "d1"})
+
+// roles are a stack's roles, ready to be judged.
+type roles struct {
+	byFunction map[string][]iam.Policy
+	key        iam.Policy
+	err        error // a policy that can't be read: nothing is allowed
+}
+
+func rolesOf(s stack) roles {
+	found := roles{byFunction: map[string][]iam.Policy{}}
+	read := func(path string, document any) iam.Policy {
+		p, err := iam.Parse([]byte(text(document)))
+		if err != nil {
+			found.err = fmt.Errorf("%s: %w", path, err)
+		}
+		return p
+	}
+	for _, function := range functionIDs {
+		inline, _ := at(s.resources, roleOf(function)+".Properties.Policies").([]any)
+		for _, policy := range inline {
+			found.byFunction[function] = append(found.byFunction[function], read(roleOf(function), at(policy, "PolicyDocument")))
+		}
+	}
+	found.key = read("SealingKey", at(s.resources, "SealingKey.Properties.KeyPolicy"))
+	return found
+}
+
+// judge evaluates one right of a function's role, by its policies and, for the key, by the key's own.
+func (r roles) judge(function string, wanted right, condition map[string][]string) iam.Decision {
+	if r.err != nil {
+		return iam.Decision(r.err.Error())
+	}
+	arn := arns[wanted.on]
+	if of, is := strings.CutPrefix(wanted.on, "logs of "); is {
+		arn = fmt.Sprintf(arns["logs of "], of)
+	}
+	request := iam.Request{
+		Principal: "arn:aws:iam::" + account + ":role/" + roleOf(function), Action: wanted.action, Resource: arn, Context: condition,
+	}
+	if wanted.on == "key" {
+		return iam.EvaluateForKey(r.key, r.byFunction[function], request)
+	}
+	return iam.Evaluate(r.byFunction[function], request)
+}
+
+// places are the names in arns, the log groups one by one.
+func places() []string {
+	var all []string
+	for name := range arns {
+		if name != "logs of " {
+			all = append(all, name)
+		}
+	}
+	for _, function := range []string{"api", "outbox-stream", "deliver", "sweep", "access"} {
+		all = append(all, "logs of "+function)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func deployedRoles(t *testing.T) roles {
+	t.Helper()
+	s, err := settle(load(t).Transformed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rolesOf(s)
+}
+
+func TestEachRoleIsGrantedWhatItsCodeCallsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	deployed := deployedRoles(t)
+	for _, function := range functionIDs {
+		t.Run(names[function], func(t *testing.T) {
+			t.Parallel()
+			needed := map[right]string{}
+			for _, c := range append(calls[function], logging(function)) {
+				for _, r := range c.needs {
+					needed[r] = c.does
+				}
+			}
+			for _, action := range actions {
+				for _, place := range places() {
+					r := right{action, place}
+					decision := deployed.judge(function, r, ofOneDestination)
+					does, is := needed[r]
+					delete(needed, r)
+					switch {
+					case is && decision != iam.Allowed:
+						t.Errorf("%s is refused (%s), and is needed to %s", r, decision, does)
+					case !is && decision == iam.Allowed:
+						t.Errorf("%s is granted, and no call needs it", r)
+					}
+				}
+			}
+			for r := range needed {
+				t.Errorf("%s is needed and was not asked for: the list of actions lacks it", r)
+			}
+		})
+	}
+}
+
+// I6, in the words of the design.
+func TestNoOtherRoleThanTheApisReachesContent(t *testing.T) {
+	t.Parallel()
+	deployed := deployedRoles(t)
+	for _, function := range []string{"OutboxStreamFunction", "DeliverFunction", "SweepFunction"} {
+		for _, action := range actions {
+			if decision := deployed.judge(function, right{action, "content"}, nil); decision != iam.ImplicitDeny {
+				t.Errorf("%s, %s on content: %s", names[function], action, decision)
+			}
+		}
+	}
+}
+
+func TestSealingIsBoundToOneDestination(t *testing.T) {
+	t.Parallel()
+	deployed := deployedRoles(t)
+	for _, found := range sealing(deployed) {
+		t.Error(found)
+	}
+}
+
+// sealing gives what is wrong with who may seal and open, and for what.
+func sealing(deployed roles) []string {
+	var found []string
+	ask := func(function, action, with string, condition map[string][]string, want iam.Decision) {
+		if decision := deployed.judge(function, right{action, "key"}, condition); decision != want {
+			found = append(found, fmt.Sprintf("%s, %s, %s: %s instead of %s", names[function], action, with, decision, want))
+		}
+	}
+	members := func(names ...string) map[string][]string {
+		m := map[string]string{}
+		for _, name := range names {
+			m[name] = "x"
+		}
+		return context(m)
+	}
+	for function, action := range map[string]string{"ApiFunction": "kms:Encrypt", "DeliverFunction": "kms:Decrypt"} {
+		ask(function, action, "for one destination", ofOneDestination, iam.Allowed)
+		ask(function, action, "without an encryption context: the hole of ForAllValues", nil, iam.ImplicitDeny)
+		ask(function, action, "with an empty list of context keys", map[string][]string{"kms:EncryptionContextKeys": {}}, iam.ImplicitDeny)
+		ask(function, action, "with the project alone", members("project"), iam.ImplicitDeny)
+		ask(function, action, "with the destination alone", members("destination"), iam.ImplicitDeny)
+		ask(function, action, "with foreign keys alone", members("table", "purpose"), iam.ImplicitDeny)
+		ask(function, action, "with a foreign key beside", members("project", "destination", "purpose"), iam.ImplicitDeny)
+		ask(function, action, "with keys in other letters", members("Project", "destination"), iam.ImplicitDeny)
+	}
+	ask("ApiFunction", "kms:Decrypt", "for one destination", ofOneDestination, iam.ImplicitDeny)
+	ask("DeliverFunction", "kms:Encrypt", "for one destination", ofOneDestination, iam.ImplicitDeny)
+	for _, function := range []string{"OutboxStreamFunction", "SweepFunction"} {
+		ask(function, "kms:Encrypt", "for one destination", ofOneDestination, iam.ImplicitDeny)
+		ask(function, "kms:Decrypt", "for one destination", ofOneDestination, iam.ImplicitDeny)
+	}
+	return found
+}
+
+// ungranted gives the calls that the roles do not allow.
+func ungranted(deployed roles) []string {
+	var found []string
+	for _, function := range functionIDs {
+		for _, c := range append(calls[function], logging(function)) {
+			for _, r := range c.needs {
+				if decision := deployed.judge(function, r, ofOneDestination); decision != iam.Allowed {
+					found = append(found, fmt.Sprintf("%s can't %s: %s (%s)", names[function], c.does, r, decision))
+				}
+			}
+		}
+	}
+	return found
+}
