@@ -4,17 +4,16 @@ import "time"
 
 // Limits of what people can write.
 const (
-	LargestDocument  = 256 << 10 // bytes; an item of the table holds 400 KB
-	MostDocuments    = 2000      // in a release
-	LongestPath      = 512       // bytes
-	LongestMessage   = 1000      // characters
-	LongestName      = 100       // characters, of a project
-	LongestType      = 127       // bytes, of a document's content type
-	LongestKey       = 255       // bytes, of an idempotency key
-	LongestAddress   = 2048      // bytes, of the address that links begin with
-	SavesKept        = 20        // the last saves of each document
-	LargestPage      = 100       // entries of a list that is read in pages
-	MostDestinations = 50        // of a project; a transaction holds 100 items
+	LargestDocument = 256 << 10 // bytes; an item of the table holds 400 KB
+	MostDocuments   = 2000      // in a release
+	LongestPath     = 512       // bytes
+	LongestMessage  = 1000      // characters
+	LongestName     = 100       // characters, of a project
+	LongestType     = 127       // bytes, of a document's content type
+	LongestKey      = 255       // bytes, of an idempotency key
+	LongestAddress  = 2048      // bytes, of the address that links begin with
+	SavesKept       = 20        // the last saves of each document
+	LargestPage     = 100       // entries of a list that is read in pages
 
 	// KeyTime is for how long an idempotency key is remembered.
 	KeyTime = 24 * time.Hour

@@ -1,16 +1,167 @@
 package content
 
-// The methods of Service, all of them given the request's context first:
-//
-//	CreateProject(ctx, name string) (Project, error)
-//	Project(ctx, id string) (Project, error)
-//	ListProjects(ctx, cursor string, limit int) (ProjectPage, error)
-//	PutDocument(ctx, project string, s Save) (Saved, error)
-//	GetDocument(ctx, project, path string) (Draft, []byte, error)
-//	DeleteDocument(ctx, project, path string, ifVersion int64, who string) error
-//	ListDocuments(ctx, project, cursor string, limit int) (DraftPage, error)
-//	Publish(ctx, project string, r PublishRequest) (Published, error)
-//	Release(ctx, project string, number int64) (Release, error)
-//	ListReleases(ctx, project, cursor string, limit int) (ReleasePage, error)
-//	ReleaseDocuments(ctx, project string, number int64) ([]Document, error)
-//	ReleaseDocument(ctx, project string, number int64, path string) (Document, []byte, error)
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strings"
+	"time"
+)
+
+// patience is for how long a write is tried again while others are at work on
+// the same items or its outcome is unknown.
+const patience = 5 * time.Second
+
+// The waits between two tries: random up to the first, doubled with each, up to the last.
+const (
+	firstWait = 5 * time.Millisecond
+	lastWait  = 200 * time.Millisecond
+)
+
+// Config is what a Service needs.
+type Config struct {
+	Store Store
+	// Announce makes what one destination is told about a release: a new id, and
+	// the body. It is asked once for each destination and transaction.
+	Announce func(Announcement) (id string, body []byte, err error)
+	// PublicAddress is what links begin with; empty: each request's BaseURL.
+	PublicAddress string
+
+	Clock  Clock                                  // nil: the system's
+	Random func() string                          // at least 26 random characters A–Z, 2–7; nil: the system's randomness
+	Jitter func(most time.Duration) time.Duration // a random wait; nil: evenly from 0 to most
+}
+
+func (c *Config) validate() error {
+	if c.Store == nil || c.Announce == nil {
+		return errors.New("content: a store and an announcer are needed")
+	}
+	if c.PublicAddress != "" {
+		address, err := checkAddress(c.PublicAddress)
+		if err != nil {
+			return fmt.Errorf("content: the public address is %w", err)
+		}
+		c.PublicAddress = address
+	}
+	if c.Clock == nil {
+		c.Clock = systemClock{}
+	}
+	if c.Random == nil {
+		c.Random = rand.Text
+	}
+	if c.Jitter == nil {
+		c.Jitter = func(most time.Duration) time.Duration { return mathrand.N(most + 1) }
+	}
+	return nil
+}
+
+// Service keeps documents and publishes them.
+type Service struct{ c Config }
+
+// New makes a Service.
+func New(c Config) (*Service, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Service{c: c}, nil
+}
+
+// trial counts the tries of one operation and its time.
+type trial struct {
+	s     *Service
+	until time.Time
+	tries int
+}
+
+func (s *Service) newTrial() *trial { return &trial{s: s, until: s.c.Clock.Now().Add(patience)} }
+
+// again waits a little before the next try; false: time is up.
+func (t *trial) again(ctx context.Context) bool {
+	if !t.s.c.Clock.Now().Before(t.until) {
+		return false
+	}
+	most := min(firstWait<<min(t.tries, 10), lastWait)
+	t.tries++
+	return t.s.c.Clock.Sleep(ctx, t.s.c.Jitter(most)) == nil
+}
+
+// settled asks for one transaction until its outcome is known. While it is not,
+// the very same is asked for with the same token, whatever else is answered: the
+// first may still be on its way. ErrUnknown: time is up and it still is.
+func (s *Service) settled(ctx context.Context, t *trial, write func(token string) error) error {
+	token := s.c.Random()
+	unknown := false
+	for {
+		err := write(token)
+		switch {
+		case errors.Is(err, ErrUnknown):
+			unknown = true
+		case unknown && (errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)):
+			err = fmt.Errorf("%w: %w", ErrUnknown, err)
+		default:
+			return err
+		}
+		if !t.again(ctx) {
+			return err
+		}
+	}
+}
+
+// CreateProject makes a project.
+func (s *Service) CreateProject(ctx context.Context, name string) (Project, error) {
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return Project{}, invalid("name", "A project needs a name.")
+	}
+	if err := checkText("name", name, LongestName, false); err != nil {
+		return Project{}, err
+	}
+	p := Project{
+		ID:   projectIDPrefix + strings.ToLower(s.c.Random()[:projectIDRandom]),
+		Name: name, Version: 1, CreatedAt: s.c.Clock.Now(),
+	}
+	t := s.newTrial()
+	for {
+		err := s.settled(ctx, t, func(token string) error { return s.c.Store.AddProject(ctx, token, p) })
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, ErrBusy) || !t.again(ctx) {
+			return Project{}, Explain("create a project", err)
+		}
+	}
+}
+
+// Project reads a project.
+func (s *Service) Project(ctx context.Context, id string) (Project, error) {
+	if !IsProjectID(id) {
+		return Project{}, NoSuchProject()
+	}
+	p, err := s.c.Store.Project(ctx, id)
+	if errors.Is(err, ErrMissing) {
+		return Project{}, NoSuchProject()
+	}
+	return p, Explain("read a project", err)
+}
+
+// ListProjects lists all projects. Who may see which is not judged here.
+func (s *Service) ListProjects(ctx context.Context, cursor string, limit int) (ProjectPage, error) {
+	after, err := decodeCursor(projectCursor, cursor, IsProjectID)
+	if err != nil {
+		return ProjectPage{}, err
+	}
+	if limit, err = checkLimit(limit); err != nil {
+		return ProjectPage{}, err
+	}
+	projects, err := s.c.Store.ListProjects(ctx, after, limit+1)
+	if err != nil {
+		return ProjectPage{}, Explain("list projects", err)
+	}
+	page := ProjectPage{Projects: projects}
+	if len(projects) > limit {
+		page.Projects, page.Next = projects[:limit], encodeCursor(projectCursor, projects[limit-1].ID)
+	}
+	return page, nil
+}

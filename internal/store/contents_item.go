@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"colophon/internal/content"
 )
@@ -11,6 +12,16 @@ const (
 	attrSeq          = "seq"
 	attrManifest     = "manifest" // hashes of the manifest's parts, one behind the other
 	attrDestinations = "destinations"
+	attrHash         = "hash"
+	attrSize         = "size"
+	attrType         = "type"
+	attrWho          = "who"
+	attrDeleted      = "deleted"
+	attrMessage      = "message"
+	attrDocuments    = "documents"
+	attrBytes        = "bytes"
+	attrRequest      = "request"
+	attrData         = "data"
 )
 
 // encodeProject gives a project's whole item but its key.
@@ -28,10 +39,7 @@ func decodeProject(id string, item Item) (content.Project, error) {
 		ID: id, Name: a.text(attrName), Seq: a.count(attrSeq), Manifest: decodeHashes(a, attrManifest),
 		Destinations: a.optionalTexts(attrDestinations), Version: a.positive(attrVersion), CreatedAt: a.time(attrCreatedAt),
 	}
-	if a.fault != nil {
-		return p, fmt.Errorf("project: %w", a.fault)
-	}
-	return p, nil
+	return p, a.faultIn("project")
 }
 
 // changeDestinations replaces a project's list of destinations, if nothing has
@@ -42,6 +50,71 @@ func changeDestinations(table, project string, version int64, ids []string) Writ
 		Changes: []Change{Set(At(attrDestinations), Texts(ids)), Set(At(attrVersion), Number(version+1))},
 		If:      Equal(At(attrVersion), Number(version)),
 	}
+}
+
+// moveProject makes the release the project's last, if nothing has moved the
+// project since it was read.
+func moveProject(table string, read content.Project, r content.Release) Write {
+	return Write{
+		Table: table, Key: metaKey(read.ID),
+		Changes: []Change{
+			Set(At(attrSeq), Number(r.Number)), Set(At(attrManifest), encodeHashes(r.Manifest)),
+			Set(At(attrVersion), Number(read.Version+1)),
+		},
+		If: Equal(At(attrVersion), Number(read.Version)),
+	}
+}
+
+// encodeDraft gives a draft's whole item but its key, which holds its path.
+func encodeDraft(d content.Draft) Item {
+	return Item{
+		attrHash: Bytes(d.Hash[:]), attrSize: Number(d.Size), attrType: Text(d.Type),
+		attrVersion: Number(d.Version), attrWho: Text(d.Who), attrAt: millis(d.At),
+	}
+}
+
+func decodeDraft(item Item) (content.Draft, error) {
+	a := &attributes{item: item}
+	d := content.Draft{
+		Document: content.Document{
+			Path: strings.TrimPrefix(a.text(attrSK), prefixDraft), Hash: decodeHash(a, attrHash), Size: a.count(attrSize), Type: a.text(attrType),
+		},
+		Version: a.positive(attrVersion), Who: a.text(attrWho), At: a.time(attrAt),
+	}
+	return d, a.faultIn("draft")
+}
+
+// encodeRelease gives a release's whole item but its key.
+func encodeRelease(r content.Release) Item {
+	return Item{
+		attrMessage: Text(r.Message), attrWho: Text(r.Who), attrAt: millis(r.At),
+		attrDocuments: Number(r.Documents), attrBytes: Number(r.Bytes), attrManifest: encodeHashes(r.Manifest),
+		attrDestinations: Texts(r.Destinations), attrToken: Text(r.Token), attrRelease: Number(r.Number),
+	}
+}
+
+func decodeRelease(project string, item Item) (content.Release, error) {
+	a := &attributes{item: item}
+	r := content.Release{
+		Project: project, Number: a.positive(attrRelease), Message: a.text(attrMessage), Who: a.text(attrWho),
+		At: a.time(attrAt), Documents: a.count(attrDocuments), Bytes: a.count(attrBytes),
+		Manifest: decodeHashes(a, attrManifest), Destinations: a.optionalTexts(attrDestinations), Token: a.text(attrToken),
+	}
+	return r, a.faultIn("release")
+}
+
+// encodeUse gives the item of a key's use: it expires by itself.
+func encodeUse(u content.Use) Item {
+	return Item{attrRequest: Bytes(u.Request[:]), attrRelease: Number(u.Release), attrExpiresAt: seconds(u.ExpiresAt)}
+}
+
+func decodeUse(item Item) (content.Use, error) {
+	a := &attributes{item: item}
+	u := content.Use{
+		Request: decodeHash(a, attrRequest), Release: a.positive(attrRelease),
+		ExpiresAt: fromMillis(a.positive(attrExpiresAt) * 1000),
+	}
+	return u, a.faultIn("use of a key")
 }
 
 func encodeHashes(hashes []content.Hash) Value {
@@ -59,9 +132,26 @@ func decodeHashes(a *attributes, name string) []content.Hash {
 		a.wrong(name, "a row of hashes")
 		return nil
 	}
-	hashes := make([]content.Hash, 0, len(joined)/size)
+	var hashes []content.Hash
 	for ; len(joined) > 0; joined = joined[size:] {
 		hashes = append(hashes, content.Hash(joined[:size]))
 	}
 	return hashes
+}
+
+func decodeHash(a *attributes, name string) content.Hash {
+	hash := a.optionalBytes(name)
+	if len(hash) != len(content.Hash{}) {
+		a.wrong(name, "a hash")
+		return content.Hash{}
+	}
+	return content.Hash(hash)
+}
+
+// faultIn names the item that cannot be read.
+func (a *attributes) faultIn(what string) error {
+	if a.fault == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, a.fault)
 }

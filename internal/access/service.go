@@ -1,0 +1,170 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"colophon/internal/content"
+)
+
+// A token is its prefix and 32 random bytes in lower-case base 32.
+const (
+	tokenPrefix = "clp_"
+	tokenBytes  = 32
+	tokenLength = len(tokenPrefix) + 52
+
+	longestName = 100 // characters
+)
+
+var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// Tokens keeps tokens by their SHA-256. Its errors are those of content's stores.
+type Tokens interface {
+	// AddToken writes a new token; ErrNoProject.
+	AddToken(ctx context.Context, hash [sha256.Size]byte, t Token) error
+	// Token reads one; ErrMissing.
+	Token(ctx context.Context, hash [sha256.Size]byte) (Token, error)
+	// ListTokens reads the tokens of one project, or those of all projects.
+	ListTokens(ctx context.Context, project string) ([]Token, error)
+	// RemoveToken ends a token at once; ErrMissing.
+	RemoveToken(ctx context.Context, project, id string) error
+}
+
+// Config is what a Service needs.
+type Config struct {
+	Tokens Tokens
+	Now    func() time.Time // nil: the system's clock
+	Random io.Reader        // nil: the system's randomness
+}
+
+func (c Config) validate() error {
+	if c.Tokens == nil {
+		return errors.New("access: no store of tokens")
+	}
+	return nil
+}
+
+// Service makes tokens and recognizes whoever brings one.
+type Service struct{ c Config }
+
+// New makes a Service.
+func New(c Config) (*Service, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	return &Service{c: c}, nil
+}
+
+// NewToken says what a token is made for.
+type NewToken struct {
+	Name    string
+	Role    Role
+	Project string        // empty: every project
+	For     time.Duration // 0: it does not expire
+}
+
+func (n NewToken) validate() error {
+	invalid := func(field, message string) error {
+		return &content.Error{Code: content.CodeInvalid, Field: field, Message: message}
+	}
+	switch {
+	case strings.TrimSpace(n.Name) == "" || !utf8.ValidString(n.Name) || utf8.RuneCountInString(n.Name) > longestName:
+		return invalid("name", fmt.Sprintf("A token needs a name of 1 to %d characters that says who or what has it.", longestName))
+	case !n.Role.Valid():
+		return invalid("role", "A token's role is viewer, editor or admin.")
+	case n.For < 0:
+		return invalid("expires", "A token cannot have expired before it is made. Give a time to come, or none.")
+	case n.Project != "" && !content.IsProjectID(n.Project):
+		return content.NoSuchProject()
+	}
+	return nil
+}
+
+// CreateToken makes a token. The second answer is the token itself: it is shown
+// once and cannot be read again.
+func (s *Service) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
+	if err := n.validate(); err != nil {
+		return Token{}, "", err
+	}
+	random := make([]byte, tokenBytes+10)
+	if _, err := io.ReadFull(s.c.Random, random); err != nil {
+		return Token{}, "", fmt.Errorf("make a token: %w", err)
+	}
+	plain := tokenPrefix + encoding.EncodeToString(random[:tokenBytes])
+	t := Token{
+		ID: "tok_" + encoding.EncodeToString(random[tokenBytes:]), Name: n.Name, Role: n.Role, Project: n.Project,
+		Ending: plain[len(plain)-4:], CreatedAt: s.c.Now(),
+	}
+	if n.For > 0 {
+		t.ExpiresAt = t.CreatedAt.Add(n.For)
+	}
+	err := s.c.Tokens.AddToken(ctx, sha256.Sum256([]byte(plain)), t)
+	if errors.Is(err, content.ErrNoProject) {
+		return Token{}, "", content.NoSuchProject()
+	}
+	if err != nil {
+		return Token{}, "", content.Explain("make a token", err)
+	}
+	return t, plain, nil
+}
+
+// Authenticate says who brings a token. Refusals are content.CodeUnauthenticated.
+func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, error) {
+	if bearer == "" {
+		return Principal{}, unauthenticated("This needs a token. Send it as \"Authorization: Bearer clp_…\"; \"colophon token create\" makes one.")
+	}
+	const unknown = "This token is not known: it may be mistyped, revoked or expired. Ask an admin for a new one."
+	if len(bearer) != tokenLength || !strings.HasPrefix(bearer, tokenPrefix) {
+		return Principal{}, unauthenticated(unknown)
+	}
+	t, err := s.c.Tokens.Token(ctx, sha256.Sum256([]byte(bearer)))
+	switch {
+	case errors.Is(err, content.ErrMissing):
+		return Principal{}, unauthenticated(unknown)
+	case err != nil:
+		return Principal{}, content.Explain("read a token", err)
+	case !t.ExpiresAt.IsZero() && !s.c.Now().Before(t.ExpiresAt):
+		return Principal{}, unauthenticated("This token has expired. Ask an admin for a new one.")
+	}
+	return Principal{Token: t}, nil
+}
+
+// ListTokens lists a project's tokens; the empty project stands for those that
+// reach every project.
+func (s *Service) ListTokens(ctx context.Context, project string) ([]Token, error) {
+	tokens, err := s.c.Tokens.ListTokens(ctx, project)
+	if err != nil {
+		return nil, content.Explain("list tokens", err)
+	}
+	return tokens, nil
+}
+
+// RevokeToken ends a token at once.
+func (s *Service) RevokeToken(ctx context.Context, project, id string) error {
+	err := s.c.Tokens.RemoveToken(ctx, project, id)
+	if errors.Is(err, content.ErrMissing) {
+		return &content.Error{Code: content.CodeNotFound, Message: "There is no such token: it may have been revoked already."}
+	}
+	if err != nil {
+		return content.Explain("revoke a token", err)
+	}
+	return nil
+}
+
+func unauthenticated(message string) error {
+	return &content.Error{Code: content.CodeUnauthenticated, Message: message}
+}

@@ -1,0 +1,135 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// What a store answers with where it cannot do what it was asked. Each may be
+// wrapped, and each but ErrUnknown says that nothing was written.
+var (
+	ErrNoProject   = errors.New("no such project")
+	ErrMissing     = errors.New("missing")
+	ErrMoved       = errors.New("not as it was read")
+	ErrBusy        = errors.New("others are at work on it") // a conflict, or more than the table takes just now
+	ErrUnavailable = errors.New("not available")
+	ErrUnknown     = errors.New("outcome unknown")
+)
+
+// Store keeps what this package is about. All reads are strongly consistent. A
+// token makes a repeat of the very same write harmless for ten minutes.
+type Store interface {
+	Projects
+	Drafts
+	Blobs
+	Releases
+}
+
+// Projects keeps projects.
+type Projects interface {
+	// AddProject writes a new project.
+	AddProject(ctx context.Context, token string, p Project) error
+	// Project reads one; ErrMissing.
+	Project(ctx context.Context, id string) (Project, error)
+	// ListProjects reads up to limit projects behind the id after.
+	ListProjects(ctx context.Context, after string, limit int) ([]Project, error)
+}
+
+// Drafts keeps what editors change.
+type Drafts interface {
+	// Draft reads a draft; ErrNoProject, ErrMissing.
+	Draft(ctx context.Context, project, path string) (Draft, error)
+	// LastVersion is the last version that a draft ever had; 0: none.
+	LastVersion(ctx context.Context, project, path string) (int64, error)
+	// ListDrafts reads up to limit drafts behind the path after, by path.
+	ListDrafts(ctx context.Context, project, after string, limit int) ([]Draft, error)
+	// ChangeDraft writes a draft and its history, or removes it; ErrMoved.
+	ChangeDraft(ctx context.Context, token string, c DraftChange) error
+}
+
+// DraftChange is one save or deletion.
+type DraftChange struct {
+	Project string
+	Draft   Draft // as it is saved, or as it was with who deleted it; Version is the new one
+	Deleted bool  // the draft goes; the history keeps that
+	Over    int64 // the version that was read; 0: there was no draft
+}
+
+// Blobs keeps content, and parts of manifests, by hash.
+type Blobs interface {
+	// PutBlob writes content where it is not there yet.
+	PutBlob(ctx context.Context, project string, hash Hash, data []byte) error
+	// Blobs reads content by hash, in the order asked. A missing one is an error.
+	Blobs(ctx context.Context, project string, hashes []Hash) ([][]byte, error)
+}
+
+// Releases keeps releases and the keys that they were asked for with.
+type Releases interface {
+	// Commit writes a release, the use of its key and its deliveries, and moves
+	// the project on; or does nothing: *Refusal, ErrUnavailable, ErrUnknown.
+	Commit(ctx context.Context, token string, c Commit) error
+	// Use reads what a key was used for; ErrMissing.
+	Use(ctx context.Context, project, key string) (Use, error)
+	// Release reads a release; ErrMissing.
+	Release(ctx context.Context, project string, number int64) (Release, error)
+	// ListReleases reads up to limit releases below a number, newest first; 0: from the newest.
+	ListReleases(ctx context.Context, project string, below int64, limit int) ([]Release, error)
+}
+
+// Commit is what one publish writes.
+type Commit struct {
+	Read       Project // as it was read: the release is its next
+	Release    Release
+	Use        Use // an empty Key: none
+	Deliveries []NewDelivery
+}
+
+// Use is what an idempotency key was used for.
+type Use struct {
+	Key       string // as the caller gave it; a store keeps its hash alone and answers with none
+	Request   Hash
+	Release   int64
+	ExpiresAt time.Time
+}
+
+// NewDelivery is the announcement of a release to one destination.
+type NewDelivery struct {
+	Destination string
+	WebhookID   string
+	Body        []byte
+}
+
+// Refusal says why a commit wrote nothing. More than one may be the reason.
+type Refusal struct {
+	Project *Project // it has moved: as it stands
+	Use     *Use     // the key was used: what for
+	Busy    bool     // others are at work on it, or the table is short of units
+	Other   []string // what should not be: "delivery dst_x exists"
+}
+
+func (r *Refusal) Error() string {
+	reasons := append([]string(nil), r.Other...)
+	if r.Project != nil {
+		reasons = append(reasons, "the project has moved")
+	}
+	if r.Use != nil {
+		reasons = append(reasons, "the key was used")
+	}
+	if r.Busy {
+		reasons = append(reasons, ErrBusy.Error())
+	}
+	return "commit refused: " + strings.Join(reasons, ", ")
+}
+
+// Is says which of a store's errors a refusal is.
+func (r *Refusal) Is(target error) bool {
+	switch target {
+	case ErrMoved:
+		return r.Project != nil
+	case ErrBusy:
+		return r.Busy && r.Project == nil && r.Use == nil && len(r.Other) == 0
+	}
+	return false
+}

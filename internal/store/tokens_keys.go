@@ -1,0 +1,53 @@
+package store
+
+import (
+	"encoding/hex"
+
+	"colophon/internal/access"
+)
+
+// A token stands in the content table twice: under its hash, where whoever
+// brings it is recognized, and in its project's list (or that of all projects).
+const (
+	prefixToken     = "TOKEN#"
+	skToken         = "TOKEN"
+	prefixTokenList = "TOKENS#" // + project; nothing follows for tokens of all projects
+
+	attrID      = "id"
+	attrRole    = "role"
+	attrProject = "project"
+	attrEnding  = "ending"
+)
+
+func tokenKey(hash []byte) Key {
+	return Key{PK: prefixToken + hex.EncodeToString(hash), SK: skToken}
+}
+
+func listedTokenKey(project, id string) Key { return Key{PK: prefixTokenList + project, SK: id} }
+
+// encodeToken gives a token's whole item but its key.
+func encodeToken(hash []byte, t access.Token) Item {
+	item := Item{
+		attrID: Text(t.ID), attrName: Text(t.Name), attrRole: Text(string(t.Role)), attrProject: Text(t.Project),
+		attrEnding: Text(t.Ending), attrCreatedAt: millis(t.CreatedAt), attrHash: Bytes(hash),
+	}
+	if !t.ExpiresAt.IsZero() {
+		item[attrExpiresAt] = seconds(t.ExpiresAt)
+	}
+	return item
+}
+
+func decodeToken(item Item) (access.Token, error) {
+	a := &attributes{item: item}
+	t := access.Token{
+		ID: a.text(attrID), Name: a.text(attrName), Role: access.Role(a.text(attrRole)), Project: a.text(attrProject),
+		Ending: a.text(attrEnding), CreatedAt: a.time(attrCreatedAt),
+	}
+	if !t.Role.Valid() {
+		a.wrong(attrRole, "a role")
+	}
+	if a.has(attrExpiresAt) {
+		t.ExpiresAt = fromMillis(a.positive(attrExpiresAt) * 1000)
+	}
+	return t, a.faultIn("token")
+}
