@@ -1,0 +1,197 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Stage is the kind of environment that a stack is.
+type Stage string
+
+// The stages; the template's parameter Environment takes the same.
+const (
+	Production Stage = "production"
+	Staging    Stage = "staging"
+	Local      Stage = "local"
+)
+
+// API is the api function's environment.
+type API struct {
+	Stage          Stage
+	ContentTable   string
+	DeliveryTable  string
+	SealingKey     string // id or ARN
+	PublicAddress  string // links begin with it; empty: the request's own domain and stage. No slash at its end
+	AllowsLoopback bool   // destinations may be loopback addresses
+}
+
+// OutboxStream is the outbox-stream function's environment.
+type OutboxStream struct {
+	Stage          Stage
+	QueueURL       string
+	OnFailureQueue string // URL
+	Namespace      string // of the metrics
+}
+
+// Deliver is the deliver function's environment.
+type Deliver struct {
+	Stage           Stage
+	DeliveryTable   string
+	QueueURL        string
+	SlowQueue       string // URL
+	DeadLetterQueue string // URL
+	SealingKey      string // id or ARN
+	AllowsLoopback  bool   // loopback addresses may be called
+	Namespace       string // of the metrics
+}
+
+// Sweep is the sweep function's environment.
+type Sweep struct {
+	Stage         Stage
+	DeliveryTable string
+	QueueURL      string
+	Namespace     string // of the metrics
+}
+
+// ReadAPI reads the api function's environment through getenv (os.Getenv).
+func ReadAPI(getenv func(string) string) (API, error) {
+	r := reader{getenv: getenv}
+	stage := r.stage()
+	e := API{
+		Stage:          stage,
+		ContentTable:   r.need("CONTENT_TABLE"),
+		DeliveryTable:  r.need("DELIVERY_TABLE"),
+		SealingKey:     r.need("SEALING_KEY_ID"),
+		PublicAddress:  r.publicAddress("PUBLIC_ADDRESS"),
+		AllowsLoopback: r.loopback(stage),
+	}
+	return e, r.err()
+}
+
+// ReadOutboxStream reads the outbox-stream function's environment.
+func ReadOutboxStream(getenv func(string) string) (OutboxStream, error) {
+	r := reader{getenv: getenv}
+	e := OutboxStream{
+		Stage:          r.stage(),
+		QueueURL:       r.address("QUEUE_URL"),
+		OnFailureQueue: r.address("ON_FAILURE_QUEUE_URL"),
+		Namespace:      r.namespace(),
+	}
+	return e, r.err()
+}
+
+// ReadDeliver reads the deliver function's environment.
+func ReadDeliver(getenv func(string) string) (Deliver, error) {
+	r := reader{getenv: getenv}
+	stage := r.stage()
+	e := Deliver{
+		Stage:           stage,
+		DeliveryTable:   r.need("DELIVERY_TABLE"),
+		QueueURL:        r.address("QUEUE_URL"),
+		SlowQueue:       r.address("SLOW_QUEUE_URL"),
+		DeadLetterQueue: r.address("DEAD_LETTER_QUEUE_URL"),
+		SealingKey:      r.need("SEALING_KEY_ID"),
+		AllowsLoopback:  r.loopback(stage),
+		Namespace:       r.namespace(),
+	}
+	return e, r.err()
+}
+
+// ReadSweep reads the sweep function's environment.
+func ReadSweep(getenv func(string) string) (Sweep, error) {
+	r := reader{getenv: getenv}
+	e := Sweep{
+		Stage:         r.stage(),
+		DeliveryTable: r.need("DELIVERY_TABLE"),
+		QueueURL:      r.address("QUEUE_URL"),
+		Namespace:     r.namespace(),
+	}
+	return e, r.err()
+}
+
+// reader reads variables and gathers what is wrong with them.
+type reader struct {
+	getenv func(string) string
+	wrong  []string
+}
+
+func (r *reader) complain(format string, args ...any) {
+	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+}
+
+func (r *reader) err() error {
+	if len(r.wrong) == 0 {
+		return nil
+	}
+	return errors.New("the environment is not as the template sets it: " + strings.Join(r.wrong, "; "))
+}
+
+func (r *reader) need(name string) string {
+	value := r.getenv(name)
+	if value == "" {
+		r.complain("%s is missing", name)
+	}
+	return value
+}
+
+// stage takes an environment that is not named for production, whose rules are
+// the strictest.
+func (r *reader) stage() Stage {
+	const name = "COLOPHON_ENVIRONMENT"
+	switch stage := Stage(r.getenv(name)); {
+	case stage == "":
+		return Production
+	case slices.Contains([]Stage{Production, Staging, Local}, stage):
+		return stage
+	}
+	r.complain("%s is neither production nor staging nor local", name)
+	return Production
+}
+
+func (r *reader) loopback(stage Stage) bool {
+	const name = "ALLOW_LOOPBACK_RECEIVERS"
+	switch r.getenv(name) {
+	case "", "false":
+		return false
+	case "true":
+		if stage == Production {
+			r.complain("%s is true, which production refuses: its receivers are on public addresses. "+
+				"Set the stack's parameter AllowLoopbackReceivers to false", name)
+		}
+		return true
+	}
+	r.complain("%s is neither true nor false", name)
+	return false
+}
+
+func (r *reader) namespace() string {
+	if name := r.getenv("METRICS_NAMESPACE"); name != "" {
+		return name
+	}
+	return "Colophon"
+}
+
+func (r *reader) address(name string) string {
+	value := r.need(name)
+	if value != "" && !isAddress(value) {
+		r.complain("%s is not an address", name)
+	}
+	return value
+}
+
+func (r *reader) publicAddress(name string) string {
+	value := r.getenv(name)
+	if value != "" && !isAddress(value) {
+		r.complain("%s is not an address that links can begin with", name)
+	}
+	return strings.TrimRight(value, "/")
+}
+
+func isAddress(value string) bool {
+	u, err := url.Parse(value)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
+		u.User == nil && u.RawQuery == "" && u.Fragment == "" && !u.ForceQuery
+}

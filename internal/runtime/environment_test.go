@@ -1,0 +1,128 @@
+package runtime_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"colophon/internal/runtime"
+)
+
+// complete is an environment in which every function starts.
+var complete = map[string]string{
+	"CONTENT_TABLE": "colophon-content", "DELIVERY_TABLE": "colophon-delivery",
+	"QUEUE_URL":             "https://sqs.eu-west-1.amazonaws.com/123456789012/queue",
+	"SLOW_QUEUE_URL":        "https://sqs.eu-west-1.amazonaws.com/123456789012/slow",
+	"DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
+	"ON_FAILURE_QUEUE_URL":  "http://127.0.0.1:4566/000000000000/on-failure",
+	"SEALING_KEY_ID":        "arn:aws:kms:eu-west-1:123456789012:key/0",
+	"PUBLIC_ADDRESS":        "https://colophon.example/base/",
+	"COLOPHON_ENVIRONMENT":  "staging", "ALLOW_LOOPBACK_RECEIVERS": "true", "METRICS_NAMESPACE": "Staging/Colophon",
+}
+
+// with is the complete environment with some variables changed; an empty one is unset.
+func with(changes map[string]string) func(string) string {
+	environment := maps.Clone(complete)
+	maps.Copy(environment, changes)
+	return func(name string) string { return environment[name] }
+}
+
+func TestEachFunctionReadsItsEnvironment(t *testing.T) {
+	t.Parallel()
+	api, err := runtime.ReadAPI(with(nil))
+	if want := (runtime.API{
+		Stage: runtime.Staging, ContentTable: "colophon-content", DeliveryTable: "colophon-delivery",
+		SealingKey: complete["SEALING_KEY_ID"], PublicAddress: "https://colophon.example/base", AllowsLoopback: true,
+	}); err != nil || api != want {
+		t.Errorf("got %+v, %v", api, err)
+	}
+	stream, err := runtime.ReadOutboxStream(with(nil))
+	if want := (runtime.OutboxStream{
+		Stage: runtime.Staging, QueueURL: complete["QUEUE_URL"], OnFailureQueue: complete["ON_FAILURE_QUEUE_URL"], Namespace: "Staging/Colophon",
+	}); err != nil || stream != want {
+		t.Errorf("got %+v, %v", stream, err)
+	}
+	deliver, err := runtime.ReadDeliver(with(nil))
+	if want := (runtime.Deliver{
+		Stage: runtime.Staging, DeliveryTable: "colophon-delivery", QueueURL: complete["QUEUE_URL"], SlowQueue: complete["SLOW_QUEUE_URL"],
+		DeadLetterQueue: complete["DEAD_LETTER_QUEUE_URL"], SealingKey: complete["SEALING_KEY_ID"], AllowsLoopback: true, Namespace: "Staging/Colophon",
+	}); err != nil || deliver != want {
+		t.Errorf("got %+v, %v", deliver, err)
+	}
+	sweep, err := runtime.ReadSweep(with(nil))
+	if want := (runtime.Sweep{
+		Stage: runtime.Staging, DeliveryTable: "colophon-delivery", QueueURL: complete["QUEUE_URL"], Namespace: "Staging/Colophon",
+	}); err != nil || sweep != want {
+		t.Errorf("got %+v, %v", sweep, err)
+	}
+}
+
+func TestWhatIsNotSaidIsTheStrictest(t *testing.T) {
+	t.Parallel()
+	deliver, err := runtime.ReadDeliver(with(map[string]string{
+		"COLOPHON_ENVIRONMENT": "", "ALLOW_LOOPBACK_RECEIVERS": "", "METRICS_NAMESPACE": "",
+	}))
+	if err != nil || deliver.Stage != runtime.Production || deliver.AllowsLoopback || deliver.Namespace != "Colophon" {
+		t.Errorf("got %+v, %v", deliver, err)
+	}
+	api, err := runtime.ReadAPI(with(map[string]string{"PUBLIC_ADDRESS": ""}))
+	if err != nil || api.PublicAddress != "" {
+		t.Errorf("got %+v, %v", api, err)
+	}
+}
+
+func TestAFunctionWithAWrongEnvironmentDoesNotStartAndSaysAllThatIsWrong(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		read    func(func(string) string) error
+		changes map[string]string
+		says    []string
+	}{
+		{"api without anything", api, map[string]string{"CONTENT_TABLE": "", "DELIVERY_TABLE": "", "SEALING_KEY_ID": ""},
+			[]string{"CONTENT_TABLE is missing", "DELIVERY_TABLE is missing", "SEALING_KEY_ID is missing"}},
+		{"api, production, loopback", api, map[string]string{"COLOPHON_ENVIRONMENT": "production"},
+			[]string{"ALLOW_LOOPBACK_RECEIVERS is true, which production refuses", "AllowLoopbackReceivers"}},
+		{"deliver, production, loopback", deliver, map[string]string{"COLOPHON_ENVIRONMENT": "production"}, []string{"which production refuses"}},
+		{"deliver, no stage, loopback", deliver, map[string]string{"COLOPHON_ENVIRONMENT": ""}, []string{"which production refuses"}},
+		{"an unknown stage", deliver, map[string]string{"COLOPHON_ENVIRONMENT": "prod"},
+			[]string{"COLOPHON_ENVIRONMENT is neither", "which production refuses"}},
+		{"loopback neither way", api, map[string]string{"ALLOW_LOOPBACK_RECEIVERS": "yes"}, []string{"neither true nor false"}},
+		{"a public address without a scheme", api, map[string]string{"PUBLIC_ADDRESS": "colophon.example"}, []string{"PUBLIC_ADDRESS is not"}},
+		{"a public address with a query", api, map[string]string{"PUBLIC_ADDRESS": "https://colophon.example?a"}, []string{"PUBLIC_ADDRESS is not"}},
+		{"a public address with a password", api, map[string]string{"PUBLIC_ADDRESS": "https://a:b@colophon.example"}, []string{"PUBLIC_ADDRESS is not"}},
+		{"deliver without queues", deliver, map[string]string{"QUEUE_URL": "", "SLOW_QUEUE_URL": "", "DEAD_LETTER_QUEUE_URL": "dead"},
+			[]string{": QUEUE_URL is missing", "SLOW_QUEUE_URL is missing", "DEAD_LETTER_QUEUE_URL is not an address"}},
+		{"deliver without a key and a table", deliver, map[string]string{"SEALING_KEY_ID": "", "DELIVERY_TABLE": ""},
+			[]string{"SEALING_KEY_ID is missing", "DELIVERY_TABLE is missing"}},
+		{"outbox-stream without queues", outboxStream, map[string]string{"QUEUE_URL": "", "ON_FAILURE_QUEUE_URL": ""},
+			[]string{": QUEUE_URL is missing", "ON_FAILURE_QUEUE_URL is missing"}},
+		{"sweep without table and queue", sweep, map[string]string{"DELIVERY_TABLE": "", "QUEUE_URL": ""},
+			[]string{"DELIVERY_TABLE is missing", "QUEUE_URL is missing"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			err := test.read(with(test.changes))
+			if err == nil {
+				t.Fatal("it starts")
+			}
+			for _, part := range test.says {
+				if strings.Count(err.Error(), part) != 1 {
+					t.Errorf("it says %q, and not %q once", err, part)
+				}
+			}
+			if n := strings.Count(err.Error(), "; ") + 1; n != len(test.says) && !strings.Contains(test.name, "loopback") {
+				t.Errorf("it says %d things: %v", n, err)
+			}
+		})
+	}
+}
+
+func api(getenv func(string) string) error     { _, err := runtime.ReadAPI(getenv); return err }
+func deliver(getenv func(string) string) error { _, err := runtime.ReadDeliver(getenv); return err }
+func outboxStream(getenv func(string) string) error {
+	_, err := runtime.ReadOutboxStream(getenv)
+	return err
+}
+func sweep(getenv func(string) string) error { _, err := runtime.ReadSweep(getenv); return err }
