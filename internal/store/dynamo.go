@@ -188,6 +188,7 @@ func (d *Dynamo) Write(ctx context.Context, w Write) (Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var e expression
+	var tried attempts
 	switch {
 	case w.Changes != nil:
 		update := e.update(w.Changes)
@@ -197,9 +198,9 @@ func (d *Dynamo) Write(ctx context.Context, w Write) (Item, error) {
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 			ReturnValues: types.ReturnValueAllNew, ReturnConsumedCapacity: d.capacity(),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		})
+		}, tried.watch)
 		if err != nil {
-			return nil, writeFault("update item", err)
+			return nil, tried.fault("update item", err)
 		}
 		d.consumed("UpdateItem", false, one(out.ConsumedCapacity)...)
 		return out.Attributes, nil
@@ -209,9 +210,9 @@ func (d *Dynamo) Write(ctx context.Context, w Write) (Item, error) {
 			TableName: &w.Table, Item: w.keyed(), ConditionExpression: condition,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnConsumedCapacity: d.capacity(),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		})
+		}, tried.watch)
 		if err != nil {
-			return nil, writeFault("put item", err)
+			return nil, tried.fault("put item", err)
 		}
 		d.consumed("PutItem", false, one(out.ConsumedCapacity)...)
 		return nil, nil
@@ -221,9 +222,9 @@ func (d *Dynamo) Write(ctx context.Context, w Write) (Item, error) {
 			TableName: &w.Table, Key: w.Key.item(), ConditionExpression: condition,
 			ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values, ReturnConsumedCapacity: d.capacity(),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		})
+		}, tried.watch)
 		if err != nil {
-			return nil, writeFault("delete item", err)
+			return nil, tried.fault("delete item", err)
 		}
 		d.consumed("DeleteItem", false, one(out.ConsumedCapacity)...)
 		return nil, nil
@@ -251,9 +252,10 @@ func (d *Dynamo) Transact(ctx context.Context, token string, writes []Write) err
 		}
 		in.TransactItems = append(in.TransactItems, w.transactItem())
 	}
-	out, err := d.client.TransactWriteItems(ctx, in)
+	var tried attempts
+	out, err := d.client.TransactWriteItems(ctx, in, tried.watch)
 	if err != nil {
-		return writeFault("transact write items", err)
+		return tried.fault("transact write items", err)
 	}
 	d.consumed("TransactWriteItems", false, out.ConsumedCapacity...)
 	return nil
