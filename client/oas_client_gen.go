@@ -160,10 +160,9 @@ type Invoker interface {
 	PublishRelease(ctx context.Context, request OptPublish, params PublishReleaseParams) (*ReleaseHeaders, error)
 	// PutDocument invokes putDocument operation.
 	//
-	// The body is the content itself: UTF-8 text of at most 256 KiB. Without a Content-Type (or with
-	// curl's own, application/x-www-form-urlencoded) the type follows from the path's ending. If-Match
-	// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
-	// is none yet.
+	// The body is the content itself, at most 256 KiB. Without a Content-Type (or with curl's own,
+	// application/x-www-form-urlencoded) the type follows from the path's ending. If-Match with the ETag
+	// that was read saves only over that version; `If-None-Match: *` saves only where there is none yet.
 	//
 	// `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 	//
@@ -202,10 +201,10 @@ type Invoker interface {
 	// RotateDestinationSecret invokes rotateDestinationSecret operation.
 	//
 	// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
-	// over; revoke it to end that at once.
+	// over, unless it is revoked at once.
 	//
 	// POST /projects/{project}/destinations/{destination}/rotate-secret
-	RotateDestinationSecret(ctx context.Context, params RotateDestinationSecretParams) (*RotatedSecret, error)
+	RotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error)
 	// TryNow invokes tryNow operation.
 	//
 	// The pending try is made now instead of later. It adds no try.
@@ -2854,10 +2853,9 @@ func (c *Client) sendPublishRelease(ctx context.Context, request OptPublish, par
 
 // PutDocument invokes putDocument operation.
 //
-// The body is the content itself: UTF-8 text of at most 256 KiB. Without a Content-Type (or with
-// curl's own, application/x-www-form-urlencoded) the type follows from the path's ending. If-Match
-// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
-// is none yet.
+// The body is the content itself, at most 256 KiB. Without a Content-Type (or with curl's own,
+// application/x-www-form-urlencoded) the type follows from the path's ending. If-Match with the ETag
+// that was read saves only over that version; `If-None-Match: *` saves only where there is none yet.
 //
 // `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 //
@@ -3488,15 +3486,15 @@ func (c *Client) sendRevokeOldDestinationSecret(ctx context.Context, params Revo
 // RotateDestinationSecret invokes rotateDestinationSecret operation.
 //
 // The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
-// over; revoke it to end that at once.
+// over, unless it is revoked at once.
 //
 // POST /projects/{project}/destinations/{destination}/rotate-secret
-func (c *Client) RotateDestinationSecret(ctx context.Context, params RotateDestinationSecretParams) (*RotatedSecret, error) {
-	res, err := c.sendRotateDestinationSecret(ctx, params)
+func (c *Client) RotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error) {
+	res, err := c.sendRotateDestinationSecret(ctx, request, params)
 	return res, err
 }
 
-func (c *Client) sendRotateDestinationSecret(ctx context.Context, params RotateDestinationSecretParams) (res *RotatedSecret, err error) {
+func (c *Client) sendRotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (res *RotatedSecret, err error) {
 
 	u := uri.Clone(c.requestURL(ctx))
 	var pathParts [5]string
@@ -3544,6 +3542,9 @@ func (c *Client) sendRotateDestinationSecret(ctx context.Context, params RotateD
 	r, err := ht.NewRequest(ctx, "POST", u)
 	if err != nil {
 		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeRotateDestinationSecretRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
 	}
 
 	{

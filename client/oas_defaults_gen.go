@@ -17,3 +17,11 @@ func (s *Redeliver) setDefaults() {
 		s.Force.SetTo(val)
 	}
 }
+
+// setDefaults set default value of fields.
+func (s *RotateSecret) setDefaults() {
+	{
+		val := bool(false)
+		s.RevokeOld.SetTo(val)
+	}
+}

@@ -477,6 +477,16 @@ func (s *Delivery) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.Replaced != nil {
+			e.FieldStart("replaced")
+			e.ArrStart()
+			for _, elem := range s.Replaced {
+				e.Int64(elem)
+			}
+			e.ArrEnd()
+		}
+	}
+	{
 		e.FieldStart("sending")
 		e.Bool(s.Sending)
 	}
@@ -546,7 +556,7 @@ func (s *Delivery) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDelivery = [21]string{
+var jsonFieldsNameOfDelivery = [22]string{
 	0:  "project",
 	1:  "destination",
 	2:  "destinationName",
@@ -555,19 +565,20 @@ var jsonFieldsNameOfDelivery = [21]string{
 	5:  "state",
 	6:  "reason",
 	7:  "successor",
-	8:  "sending",
-	9:  "round",
-	10: "tries",
-	11: "attempts",
-	12: "earlierAttempts",
-	13: "over",
-	14: "newest",
-	15: "before",
-	16: "tryAt",
-	17: "queuedAt",
-	18: "endedAt",
-	19: "timeline",
-	20: "link",
+	8:  "replaced",
+	9:  "sending",
+	10: "round",
+	11: "tries",
+	12: "attempts",
+	13: "earlierAttempts",
+	14: "over",
+	15: "newest",
+	16: "before",
+	17: "tryAt",
+	18: "queuedAt",
+	19: "endedAt",
+	20: "timeline",
+	21: "link",
 }
 
 // Decode decodes Delivery from json.
@@ -669,8 +680,27 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"successor\"")
 			}
+		case "replaced":
+			if err := func() error {
+				s.Replaced = make([]int64, 0)
+				if err := d.Arr(func(d *jx.Decoder) error {
+					var elem int64
+					v, err := d.Int64()
+					elem = int64(v)
+					if err != nil {
+						return err
+					}
+					s.Replaced = append(s.Replaced, elem)
+					return nil
+				}); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"replaced\"")
+			}
 		case "sending":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 1
 			if err := func() error {
 				v, err := d.Bool()
 				s.Sending = bool(v)
@@ -682,7 +712,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"sending\"")
 			}
 		case "round":
-			requiredBitSet[1] |= 1 << 1
+			requiredBitSet[1] |= 1 << 2
 			if err := func() error {
 				v, err := d.Int64()
 				s.Round = int64(v)
@@ -694,7 +724,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"round\"")
 			}
 		case "tries":
-			requiredBitSet[1] |= 1 << 2
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				v, err := d.Int64()
 				s.Tries = int64(v)
@@ -706,7 +736,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tries\"")
 			}
 		case "attempts":
-			requiredBitSet[1] |= 1 << 3
+			requiredBitSet[1] |= 1 << 4
 			if err := func() error {
 				s.Attempts = make([]Attempt, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -724,7 +754,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"attempts\"")
 			}
 		case "earlierAttempts":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 5
 			if err := func() error {
 				v, err := d.Int64()
 				s.EarlierAttempts = int64(v)
@@ -746,7 +776,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"over\"")
 			}
 		case "newest":
-			requiredBitSet[1] |= 1 << 6
+			requiredBitSet[1] |= 1 << 7
 			if err := func() error {
 				v, err := d.Int64()
 				s.Newest = int64(v)
@@ -778,7 +808,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"tryAt\"")
 			}
 		case "queuedAt":
-			requiredBitSet[2] |= 1 << 1
+			requiredBitSet[2] |= 1 << 2
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.QueuedAt = v
@@ -800,7 +830,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"endedAt\"")
 			}
 		case "timeline":
-			requiredBitSet[2] |= 1 << 3
+			requiredBitSet[2] |= 1 << 4
 			if err := func() error {
 				s.Timeline = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -820,7 +850,7 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"timeline\"")
 			}
 		case "link":
-			requiredBitSet[2] |= 1 << 4
+			requiredBitSet[2] |= 1 << 5
 			if err := func() error {
 				v, err := d.Str()
 				s.Link = string(v)
@@ -842,8 +872,8 @@ func (s *Delivery) Decode(d *jx.Decoder) error {
 	var failures []validate.FieldError
 	for i, mask := range [3]uint8{
 		0b00111111,
-		0b01011111,
-		0b00011010,
+		0b10111110,
+		0b00110100,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -1317,6 +1347,22 @@ func (s *Destination) encodeFields(e *jx.Encoder) {
 		e.Bool(s.Slow)
 	}
 	{
+		e.FieldStart("damaged")
+		e.Bool(s.Damaged)
+	}
+	{
+		if s.Sending.Set {
+			e.FieldStart("sending")
+			s.Sending.Encode(e)
+		}
+	}
+	{
+		if s.SentThrough.Set {
+			e.FieldStart("sentThrough")
+			s.SentThrough.Encode(e)
+		}
+	}
+	{
 		if s.DeliveredThrough.Set {
 			e.FieldStart("deliveredThrough")
 			s.DeliveredThrough.Encode(e)
@@ -1350,7 +1396,7 @@ func (s *Destination) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfDestination = [13]string{
+var jsonFieldsNameOfDestination = [16]string{
 	0:  "id",
 	1:  "project",
 	2:  "name",
@@ -1358,12 +1404,15 @@ var jsonFieldsNameOfDestination = [13]string{
 	4:  "state",
 	5:  "pausedBy",
 	6:  "slow",
-	7:  "deliveredThrough",
-	8:  "headers",
-	9:  "previousSecretUntil",
-	10: "etag",
-	11: "createdAt",
-	12: "updatedAt",
+	7:  "damaged",
+	8:  "sending",
+	9:  "sentThrough",
+	10: "deliveredThrough",
+	11: "headers",
+	12: "previousSecretUntil",
+	13: "etag",
+	14: "createdAt",
+	15: "updatedAt",
 }
 
 // Decode decodes Destination from json.
@@ -1455,6 +1504,38 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"slow\"")
 			}
+		case "damaged":
+			requiredBitSet[0] |= 1 << 7
+			if err := func() error {
+				v, err := d.Bool()
+				s.Damaged = bool(v)
+				if err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"damaged\"")
+			}
+		case "sending":
+			if err := func() error {
+				s.Sending.Reset()
+				if err := s.Sending.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"sending\"")
+			}
+		case "sentThrough":
+			if err := func() error {
+				s.SentThrough.Reset()
+				if err := s.SentThrough.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"sentThrough\"")
+			}
 		case "deliveredThrough":
 			if err := func() error {
 				s.DeliveredThrough.Reset()
@@ -1466,7 +1547,7 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"deliveredThrough\"")
 			}
 		case "headers":
-			requiredBitSet[1] |= 1 << 0
+			requiredBitSet[1] |= 1 << 3
 			if err := func() error {
 				s.Headers = make([]string, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -1496,7 +1577,7 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"previousSecretUntil\"")
 			}
 		case "etag":
-			requiredBitSet[1] |= 1 << 2
+			requiredBitSet[1] |= 1 << 5
 			if err := func() error {
 				v, err := d.Str()
 				s.Etag = string(v)
@@ -1508,7 +1589,7 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"etag\"")
 			}
 		case "createdAt":
-			requiredBitSet[1] |= 1 << 3
+			requiredBitSet[1] |= 1 << 6
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.CreatedAt = v
@@ -1520,7 +1601,7 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"createdAt\"")
 			}
 		case "updatedAt":
-			requiredBitSet[1] |= 1 << 4
+			requiredBitSet[1] |= 1 << 7
 			if err := func() error {
 				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
 				s.UpdatedAt = v
@@ -1541,8 +1622,8 @@ func (s *Destination) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [2]uint8{
-		0b01011111,
-		0b00011101,
+		0b11011111,
+		0b11101000,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.
@@ -3185,6 +3266,39 @@ func (s *OptRedeliver) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
+// Encode encodes RotateSecret as json.
+func (o OptRotateSecret) Encode(e *jx.Encoder) {
+	if !o.Set {
+		return
+	}
+	o.Value.Encode(e)
+}
+
+// Decode decodes RotateSecret from json.
+func (o *OptRotateSecret) Decode(d *jx.Decoder) error {
+	if o == nil {
+		return errors.New("invalid: unable to decode OptRotateSecret to nil")
+	}
+	o.Set = true
+	if err := o.Value.Decode(d); err != nil {
+		return err
+	}
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s OptRotateSecret) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *OptRotateSecret) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
 // Encode encodes RoundResult as json.
 func (o OptRoundResult) Encode(e *jx.Encoder) {
 	if !o.Set {
@@ -4613,6 +4727,70 @@ func (s *ResumedDestination) UnmarshalJSON(data []byte) error {
 }
 
 // Encode implements json.Marshaler.
+func (s *RotateSecret) Encode(e *jx.Encoder) {
+	e.ObjStart()
+	s.encodeFields(e)
+	e.ObjEnd()
+}
+
+// encodeFields encodes fields.
+func (s *RotateSecret) encodeFields(e *jx.Encoder) {
+	{
+		if s.RevokeOld.Set {
+			e.FieldStart("revokeOld")
+			s.RevokeOld.Encode(e)
+		}
+	}
+}
+
+var jsonFieldsNameOfRotateSecret = [1]string{
+	0: "revokeOld",
+}
+
+// Decode decodes RotateSecret from json.
+func (s *RotateSecret) Decode(d *jx.Decoder) error {
+	if s == nil {
+		return errors.New("invalid: unable to decode RotateSecret to nil")
+	}
+	s.setDefaults()
+
+	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
+		switch string(k) {
+		case "revokeOld":
+			if err := func() error {
+				s.RevokeOld.Reset()
+				if err := s.RevokeOld.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"revokeOld\"")
+			}
+		default:
+			return errors.Errorf("unexpected field %q", k)
+		}
+		return nil
+	}); err != nil {
+		return errors.Wrap(err, "decode RotateSecret")
+	}
+
+	return nil
+}
+
+// MarshalJSON implements stdjson.Marshaler.
+func (s *RotateSecret) MarshalJSON() ([]byte, error) {
+	e := jx.Encoder{}
+	s.Encode(&e)
+	return e.Bytes(), nil
+}
+
+// UnmarshalJSON implements stdjson.Unmarshaler.
+func (s *RotateSecret) UnmarshalJSON(data []byte) error {
+	d := jx.DecodeBytes(data)
+	return s.Decode(d)
+}
+
+// Encode implements json.Marshaler.
 func (s *RotatedSecret) Encode(e *jx.Encoder) {
 	e.ObjStart()
 	s.encodeFields(e)
@@ -4626,8 +4804,10 @@ func (s *RotatedSecret) encodeFields(e *jx.Encoder) {
 		e.Str(s.Secret)
 	}
 	{
-		e.FieldStart("previousUntil")
-		json.EncodeTimeFormat(e, s.PreviousUntil, "2006-01-02T15:04:05.000Z07:00")
+		if s.PreviousUntil.Set {
+			e.FieldStart("previousUntil")
+			s.PreviousUntil.Encode(e, json.NewTimeEncoder("2006-01-02T15:04:05.000Z07:00"))
+		}
 	}
 }
 
@@ -4658,11 +4838,9 @@ func (s *RotatedSecret) Decode(d *jx.Decoder) error {
 				return errors.Wrap(err, "decode field \"secret\"")
 			}
 		case "previousUntil":
-			requiredBitSet[0] |= 1 << 1
 			if err := func() error {
-				v, err := json.DecodeTimeFormat(d, "2006-01-02T15:04:05.000Z07:00")
-				s.PreviousUntil = v
-				if err != nil {
+				s.PreviousUntil.Reset()
+				if err := s.PreviousUntil.Decode(d, json.NewTimeDecoder("2006-01-02T15:04:05.000Z07:00")); err != nil {
 					return err
 				}
 				return nil
@@ -4679,7 +4857,7 @@ func (s *RotatedSecret) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b00000011,
+		0b00000001,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

@@ -258,7 +258,7 @@ func TestEventsAreReadAsTheGatewayMeansThem(t *testing.T) {
 		gateway                    lambdahttp.Gateway
 	}{
 		"stage.json": {
-			method: "GET", target: "/projects/prj_7f3kq0x2m9wd4c1b/document?path=guide%2Findex.md", host: "a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com",
+			method: "GET", target: "/projects/prj_7f3kq4x2m5wd4c6bhn2a/document?path=guide%2Findex.md", host: "a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com",
 			header:  http.Header{"Authorization": {"Bearer clp_0"}, "Accept": {"*/*"}, "X-Forwarded-For": {"198.51.100.7, 192.0.2.60"}},
 			gateway: lambdahttp.Gateway{RequestID: "request-1", Stage: "v1", Address: "https://a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com/v1"},
 		},
@@ -276,7 +276,7 @@ func TestEventsAreReadAsTheGatewayMeansThem(t *testing.T) {
 			gateway: lambdahttp.Gateway{RequestID: "request-4", Stage: "v1", Address: "https://docs.example.com"},
 		},
 		"base64.json": {
-			method: "PUT", target: "/projects/prj_7f3kq0x2m9wd4c1b/document?path=logo.bin", host: "a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com", body: "\x00\xff\xfe",
+			method: "PUT", target: "/projects/prj_7f3kq4x2m5wd4c6bhn2a/document?path=logo.bin", host: "a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com", body: "\x00\xff\xfe",
 			header:  http.Header{"Content-Type": {"application/octet-stream"}},
 			gateway: lambdahttp.Gateway{RequestID: "request-5", Stage: "v1", Address: "https://a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com/v1"},
 		},

@@ -3225,10 +3225,9 @@ func (s *Server) handlePublishReleaseRequest(args [1]string, argsEscaped bool, w
 
 // handlePutDocumentRequest handles putDocument operation.
 //
-// The body is the content itself: UTF-8 text of at most 256 KiB. Without a Content-Type (or with
-// curl's own, application/x-www-form-urlencoded) the type follows from the path's ending. If-Match
-// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
-// is none yet.
+// The body is the content itself, at most 256 KiB. Without a Content-Type (or with curl's own,
+// application/x-www-form-urlencoded) the type follows from the path's ending. If-Match with the ETag
+// that was read saves only over that version; `If-None-Match: *` saves only where there is none yet.
 //
 // `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 //
@@ -4004,7 +4003,7 @@ func (s *Server) handleRevokeOldDestinationSecretRequest(args [2]string, argsEsc
 // handleRotateDestinationSecretRequest handles rotateDestinationSecret operation.
 //
 // The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
-// over; revoke it to end that at once.
+// over, unless it is revoked at once.
 //
 // POST /projects/{project}/destinations/{destination}/rotate-secret
 func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4077,6 +4076,21 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 	}
 
 	var rawBody []byte
+	request, rawBody, close, err := s.decodeRotateDestinationSecretRequest(r)
+	if err != nil {
+		err = &ogenerrors.DecodeRequestError{
+			OperationContext: opErrContext,
+			Err:              err,
+		}
+		defer recordError("DecodeRequest", err)
+		s.cfg.ErrorHandler(ctx, w, r, err)
+		return
+	}
+	defer func() {
+		if err := close(); err != nil {
+			recordError("CloseRequest", err)
+		}
+	}()
 
 	var response *RotatedSecret
 	if m := s.cfg.Middleware; m != nil {
@@ -4085,7 +4099,7 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 			OperationName:    RotateDestinationSecretOperation,
 			OperationSummary: "Make a new signing secret",
 			OperationID:      "rotateDestinationSecret",
-			Body:             nil,
+			Body:             request,
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
 				{
@@ -4101,7 +4115,7 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 		}
 
 		type (
-			Request  = struct{}
+			Request  = OptRotateSecret
 			Params   = RotateDestinationSecretParams
 			Response = *RotatedSecret
 		)
@@ -4114,12 +4128,12 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 			mreq,
 			unpackRotateDestinationSecretParams,
 			func(ctx context.Context, request Request, params Params) (response Response, err error) {
-				response, err = s.h.RotateDestinationSecret(ctx, params)
+				response, err = s.h.RotateDestinationSecret(ctx, request, params)
 				return response, err
 			},
 		)
 	} else {
-		response, err = s.h.RotateDestinationSecret(ctx, params)
+		response, err = s.h.RotateDestinationSecret(ctx, request, params)
 	}
 	if err != nil {
 		if errRes, ok := errors.Into[*ProblemStatusCodeWithHeaders](err); ok {

@@ -49,7 +49,7 @@ var (
 		"POST": "Authorization",
 	}
 	rn34AllowedHeaders = map[string]string{
-		"POST": "Authorization",
+		"POST": "Authorization,Content-Type",
 	}
 	rn7AllowedHeaders = map[string]string{
 		"POST": "Authorization",
@@ -605,7 +605,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 														s.notAllowed(w, r, notAllowedParams{
 															allowedMethods: "POST",
 															allowedHeaders: rn34AllowedHeaders,
-															acceptPost:     "",
+															acceptPost:     "application/json",
 															acceptPatch:    "",
 														})
 													}

@@ -294,6 +294,8 @@ type Delivery struct {
 	Reason OptString `json:"reason"`
 	// The newer release that made this one pointless.
 	Successor OptInt64 `json:"successor"`
+	// Older releases that were skipped for this one, newest first. Not told in a release's list.
+	Replaced []int64 `json:"replaced"`
 	// An attempt of it is under way right now.
 	Sending bool `json:"sending"`
 	// 1, and one more with each redelivery.
@@ -359,6 +361,11 @@ func (s *Delivery) GetReason() OptString {
 // GetSuccessor returns the value of Successor.
 func (s *Delivery) GetSuccessor() OptInt64 {
 	return s.Successor
+}
+
+// GetReplaced returns the value of Replaced.
+func (s *Delivery) GetReplaced() []int64 {
+	return s.Replaced
 }
 
 // GetSending returns the value of Sending.
@@ -464,6 +471,11 @@ func (s *Delivery) SetReason(val OptString) {
 // SetSuccessor sets the value of Successor.
 func (s *Delivery) SetSuccessor(val OptInt64) {
 	s.Successor = val
+}
+
+// SetReplaced sets the value of Replaced.
+func (s *Delivery) SetReplaced(val []int64) {
+	s.Replaced = val
 }
 
 // SetSending sets the value of Sending.
@@ -674,6 +686,12 @@ type Destination struct {
 	PausedBy OptDestinationPausedBy `json:"pausedBy"`
 	// Its last attempt took longer than 2 s, so it is served apart from the others.
 	Slow bool `json:"slow"`
+	// Its record cannot be read; remove it and add it again.
+	Damaged bool `json:"damaged"`
+	// The release that is being sent right now.
+	Sending OptInt64 `json:"sending"`
+	// The highest release that was ever sent.
+	SentThrough OptInt64 `json:"sentThrough"`
 	// The highest release that ever arrived.
 	DeliveredThrough OptInt64 `json:"deliveredThrough"`
 	// The names of its custom headers.
@@ -721,6 +739,21 @@ func (s *Destination) GetPausedBy() OptDestinationPausedBy {
 // GetSlow returns the value of Slow.
 func (s *Destination) GetSlow() bool {
 	return s.Slow
+}
+
+// GetDamaged returns the value of Damaged.
+func (s *Destination) GetDamaged() bool {
+	return s.Damaged
+}
+
+// GetSending returns the value of Sending.
+func (s *Destination) GetSending() OptInt64 {
+	return s.Sending
+}
+
+// GetSentThrough returns the value of SentThrough.
+func (s *Destination) GetSentThrough() OptInt64 {
+	return s.SentThrough
 }
 
 // GetDeliveredThrough returns the value of DeliveredThrough.
@@ -786,6 +819,21 @@ func (s *Destination) SetPausedBy(val OptDestinationPausedBy) {
 // SetSlow sets the value of Slow.
 func (s *Destination) SetSlow(val bool) {
 	s.Slow = val
+}
+
+// SetDamaged sets the value of Damaged.
+func (s *Destination) SetDamaged(val bool) {
+	s.Damaged = val
+}
+
+// SetSending sets the value of Sending.
+func (s *Destination) SetSending(val OptInt64) {
+	s.Sending = val
+}
+
+// SetSentThrough sets the value of SentThrough.
+func (s *Destination) SetSentThrough(val OptInt64) {
+	s.SentThrough = val
 }
 
 // SetDeliveredThrough sets the value of DeliveredThrough.
@@ -1872,6 +1920,52 @@ func (o OptRedeliver) Or(d Redeliver) Redeliver {
 	return d
 }
 
+// NewOptRotateSecret returns new OptRotateSecret with value set to v.
+func NewOptRotateSecret(v RotateSecret) OptRotateSecret {
+	return OptRotateSecret{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptRotateSecret is optional RotateSecret.
+type OptRotateSecret struct {
+	Value RotateSecret
+	Set   bool
+}
+
+// IsSet returns true if OptRotateSecret was set.
+func (o OptRotateSecret) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptRotateSecret) Reset() {
+	var v RotateSecret
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptRotateSecret) SetTo(v RotateSecret) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptRotateSecret) Get() (v RotateSecret, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptRotateSecret) Or(d RotateSecret) RotateSecret {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptRoundResult returns new OptRoundResult with value set to v.
 func NewOptRoundResult(v RoundResult) OptRoundResult {
 	return OptRoundResult{
@@ -2536,12 +2630,28 @@ func (s *ResumedDestination) SetOffer(val OptInt64) {
 // RevokeOldDestinationSecretNoContent is response for RevokeOldDestinationSecret operation.
 type RevokeOldDestinationSecretNoContent struct{}
 
+// Ref: #/components/schemas/RotateSecret
+type RotateSecret struct {
+	// Stop signing with the old secret at once.
+	RevokeOld OptBool `json:"revokeOld"`
+}
+
+// GetRevokeOld returns the value of RevokeOld.
+func (s *RotateSecret) GetRevokeOld() OptBool {
+	return s.RevokeOld
+}
+
+// SetRevokeOld sets the value of RevokeOld.
+func (s *RotateSecret) SetRevokeOld(val OptBool) {
+	s.RevokeOld = val
+}
+
 // Ref: #/components/schemas/RotatedSecret
 type RotatedSecret struct {
 	// The new signing secret, shown this once.
 	Secret string `json:"secret"`
 	// In UTC, with milliseconds.
-	PreviousUntil time.Time `json:"previousUntil"`
+	PreviousUntil OptDateTime `json:"previousUntil"`
 }
 
 // GetSecret returns the value of Secret.
@@ -2550,7 +2660,7 @@ func (s *RotatedSecret) GetSecret() string {
 }
 
 // GetPreviousUntil returns the value of PreviousUntil.
-func (s *RotatedSecret) GetPreviousUntil() time.Time {
+func (s *RotatedSecret) GetPreviousUntil() OptDateTime {
 	return s.PreviousUntil
 }
 
@@ -2560,7 +2670,7 @@ func (s *RotatedSecret) SetSecret(val string) {
 }
 
 // SetPreviousUntil sets the value of PreviousUntil.
-func (s *RotatedSecret) SetPreviousUntil(val time.Time) {
+func (s *RotatedSecret) SetPreviousUntil(val OptDateTime) {
 	s.PreviousUntil = val
 }
 

@@ -146,10 +146,9 @@ type Handler interface {
 	PublishRelease(ctx context.Context, req OptPublish, params PublishReleaseParams) (*ReleaseHeaders, error)
 	// PutDocument implements putDocument operation.
 	//
-	// The body is the content itself: UTF-8 text of at most 256 KiB. Without a Content-Type (or with
-	// curl's own, application/x-www-form-urlencoded) the type follows from the path's ending. If-Match
-	// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
-	// is none yet.
+	// The body is the content itself, at most 256 KiB. Without a Content-Type (or with curl's own,
+	// application/x-www-form-urlencoded) the type follows from the path's ending. If-Match with the ETag
+	// that was read saves only over that version; `If-None-Match: *` saves only where there is none yet.
 	//
 	// `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 	//
@@ -188,10 +187,10 @@ type Handler interface {
 	// RotateDestinationSecret implements rotateDestinationSecret operation.
 	//
 	// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
-	// over; revoke it to end that at once.
+	// over, unless it is revoked at once.
 	//
 	// POST /projects/{project}/destinations/{destination}/rotate-secret
-	RotateDestinationSecret(ctx context.Context, params RotateDestinationSecretParams) (*RotatedSecret, error)
+	RotateDestinationSecret(ctx context.Context, req OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error)
 	// TryNow implements tryNow operation.
 	//
 	// The pending try is made now instead of later. It adds no try.
