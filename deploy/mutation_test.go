@@ -120,6 +120,7 @@ func changes() []change {
 		add("a broad policy template for "+function, resources+function+"Policy", tree{"Type": "AWS::IAM::Policy", "Properties": tree{"PolicyName": "crud"}}, "each function has a role of its own, and SAM adds neither a role nor a policy")
 		add("anybody behind "+roleOf(function), role+"AssumeRolePolicyDocument.Statement.0.Principal", "*", "each function has a role of its own, and SAM adds neither a role nor a policy")
 	}
+	add("no slow queue named to deliver", of("DeliverFunction")+"Environment.Variables.SLOW_QUEUE_URL", nil, "each function starts with what it is told, in every environment")
 	add("logs for ever of requests", of("AccessLogs")+"RetentionInDays", nil, "each function logs JSON to its own group, and each group forgets")
 	add("a concurrency that is always reserved", of("ApiFunction")+"ReservedConcurrentExecutions", 100, "the api's concurrency is reserved only where that is asked for")
 	add("a concurrency that never is", of("ApiFunction")+"ReservedConcurrentExecutions", nil, "the api's concurrency is reserved only where that is asked for")

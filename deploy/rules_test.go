@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"colophon/internal/delivery"
+	"colophon/internal/outbox"
+	"colophon/internal/runtime"
+	"colophon/internal/store"
 )
 
 // rule is one property that the template must have. Its sentence is what a finding says.
@@ -233,7 +236,7 @@ var rules = []rule{
 	}},
 	{"the delivery table has the sweep index, of keys alone, and no table has another", func(v *view) {
 		v.is("DeliveryTable.Properties.GlobalSecondaryIndexes", []any{tree{
-			"IndexName": "sweep",
+			"IndexName": store.SweepIndex,
 			"KeySchema": []any{
 				tree{"AttributeName": "sweepShard", "KeyType": "HASH"}, tree{"AttributeName": "sweepAt", "KeyType": "RANGE"},
 			},
@@ -378,6 +381,15 @@ var rules = []rule{
 			v.same("local environment of "+id, at(v.local.resources, id+variables+"COLOPHON_ENVIRONMENT"), "local")
 		}
 	}},
+	{"each function starts with what it is told, in every environment", func(v *view) {
+		for name, s := range map[string]stack{"production": v.production, "local": v.local, "tuned": v.tuned} {
+			for id, start := range starts {
+				if err := start(variablesOf(s, id)); err != nil {
+					v.find("%s %s: %v", name, id, err)
+				}
+			}
+		}
+	}},
 	{"the api's concurrency is reserved only where that is asked for", func(v *view) {
 		v.is("ApiFunction.Properties.ReservedConcurrentExecutions", nil)
 		v.same("tuned", at(v.tuned.resources, "ApiFunction.Properties.ReservedConcurrentExecutions"), 13)
@@ -388,6 +400,13 @@ var rules = []rule{
 		careless, err := settle(v.Transformed, tree{"AllowLoopbackReceivers": "true"})
 		if err != nil || text(careless.refused) != `["AllowLoopbackReceivers must be false in production"]` {
 			v.find("production with loopback receivers is refused with %v (%v)", careless.refused, err)
+			return
+		}
+		// Where nobody heeds rules (the local stack does not), the functions themselves refuse to start.
+		for _, id := range []string{"ApiFunction", "DeliverFunction"} {
+			if starts[id](variablesOf(careless, id)) == nil {
+				v.find("%s starts in production with loopback receivers", id)
+			}
 		}
 	}},
 	{"the sweeper runs each minute, and a failed sweep is not repeated", func(v *view) {
@@ -545,9 +564,9 @@ var rules = []rule{
 			"DeadLettersAlarm":   {"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "notBreaching", queue("DeadLetterQueue"), 0, 1},
 			"OnFailureAlarm":     {"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "notBreaching", queue("OnFailureQueue"), 0, 1},
 			"StreamAgeAlarm":     {"AWS/Lambda", "IteratorAge", "Maximum", "notBreaching", function("OutboxStreamFunction"), 120_000, 3},
-			"OldestDueAlarm":     {"Colophon", "OldestDueSeconds", "Maximum", "breaching", nil, 300, 5},
+			"OldestDueAlarm":     {"Colophon", outbox.FigureOldestDue, "Maximum", "breaching", nil, 300, 5},
 			"SweeperErrorsAlarm": {"AWS/Lambda", "Errors", "Sum", "notBreaching", function("SweepFunction"), 0, 5},
-			"OurFaultsAlarm":     {"Colophon", "OurFaults", "Sum", "notBreaching", nil, 0, 1},
+			"OurFaultsAlarm":     {"Colophon", delivery.FigureOurFaults, "Sum", "notBreaching", nil, 0, 1},
 		}
 		v.hasExactly("AWS::CloudWatch::Alarm", slices.Collect(maps.Keys(alarms))...)
 		for id, a := range alarms {
@@ -628,6 +647,21 @@ var consistsOf = map[string]string{
 	"DeadLettersAlarm": "AWS::CloudWatch::Alarm", "OnFailureAlarm": "AWS::CloudWatch::Alarm",
 	"StreamAgeAlarm": "AWS::CloudWatch::Alarm", "OldestDueAlarm": "AWS::CloudWatch::Alarm",
 	"SweeperErrorsAlarm": "AWS::CloudWatch::Alarm", "OurFaultsAlarm": "AWS::CloudWatch::Alarm",
+}
+
+// starts reads each function's environment as its main does.
+var starts = map[string]func(getenv func(string) string) error{
+	"ApiFunction":          func(getenv func(string) string) error { _, err := runtime.ReadAPI(getenv); return err },
+	"OutboxStreamFunction": func(getenv func(string) string) error { _, err := runtime.ReadOutboxStream(getenv); return err },
+	"DeliverFunction":      func(getenv func(string) string) error { _, err := runtime.ReadDeliver(getenv); return err },
+	"SweepFunction":        func(getenv func(string) string) error { _, err := runtime.ReadSweep(getenv); return err },
+}
+
+func variablesOf(s stack, function string) func(string) string {
+	return func(name string) string {
+		value, _ := at(s.resources, function+".Properties.Environment.Variables."+name).(string)
+		return value
+	}
 }
 
 func attribute(name, kind string) tree { return tree{"AttributeName": name, "AttributeType": kind} }
