@@ -1,0 +1,163 @@
+"""Event source mappings that behave as on AWS in the two respects in which LocalStack's pollers do not.
+
+- A queue mapping runs as many batches at once as its MaximumConcurrency says (LocalStack: one). One thread per
+  mapping long-polls the queue, and only while there is room for another batch, and hands batches to a pool of
+  threads that grows as it is needed: two hundred idle workers cost nothing.
+- A stream mapping is woken by a write to a table, and looks by itself only once a second; nothing is polled for in
+  between. (AWS polls each shard four times a second; what a person sees is the same.)
+
+A mapping that is disabled lets the batches that run come to their end before it says Disabled.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from botocore.config import Config
+from localstack.services.lambda_.event_source_mapping import esm_worker_factory
+from localstack.services.lambda_.event_source_mapping.esm_worker import EsmWorker
+from localstack.services.lambda_.event_source_mapping.esm_worker_factory import EsmWorkerFactory
+from localstack.services.lambda_.event_source_mapping.pollers.dynamodb_poller import DynamoDBPoller
+from localstack.services.lambda_.event_source_mapping.pollers.sqs_poller import SqsPoller
+
+LOG = logging.getLogger(__name__)
+
+LONG_POLL_SECONDS = 2  # how late a mapping notices that it was disabled, at most
+STREAM_LOOK_SECONDS = 1.0  # for what was written past this process, straight to the engine
+MOST_MESSAGES = 10  # of one ReceiveMessage
+MOST_CONNECTIONS = 256  # of a mapping's clients, which all of its batches share
+DEFAULT_CONCURRENCY = 100  # of a mapping without MaximumConcurrency; on AWS the account's limit
+
+
+class Writes:
+    """Says that something may be new in a stream. Any number of threads wait for it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    def tell(self) -> None:
+        with self._changed:
+            self._count += 1
+            self._changed.notify_all()
+
+    def wait_after(self, seen: int, seconds: float) -> int:
+        """Waits until there has been a write since ``seen``, or for the time given. Returns the new count."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._count != seen, seconds)
+            return self._count
+
+
+WRITES = Writes()
+
+
+class BatchPool:
+    """Runs batches side by side, at most ``size`` at once."""
+
+    def __init__(self, size: int) -> None:
+        self._room = threading.Semaphore(size)
+        self._threads = ThreadPoolExecutor(max_workers=size, thread_name_prefix="queue-batch")
+
+    def wait_for_room(self, seconds: float) -> bool:
+        """Takes a place in the pool; the caller gives it to ``run`` or back by ``leave``."""
+        return self._room.acquire(timeout=seconds)
+
+    def leave(self) -> None:
+        self._room.release()
+
+    def run(self, work: Any, *args: Any) -> None:
+        self._threads.submit(self._run, work, *args)
+
+    def close(self) -> None:
+        """Waits for what runs."""
+        self._threads.shutdown(wait=True)
+
+    def _run(self, work: Any, *args: Any) -> None:
+        try:
+            work(*args)
+        except Exception as error:  # the messages come back after their visibility timeout
+            LOG.warning("a batch failed: %s", error, exc_info=LOG.isEnabledFor(logging.DEBUG))
+        finally:
+            self.leave()
+
+
+def install() -> None:
+    get_worker = EsmWorkerFactory.get_esm_worker
+
+    def get_esm_worker(factory: EsmWorkerFactory) -> EsmWorker:
+        worker = get_worker(factory)
+        if isinstance(worker.poller, SqsPoller):
+            scaling = factory.esm_config.get("ScalingConfig") or {}
+            worker.poller.colophon_concurrency = int(scaling.get("MaximumConcurrency") or DEFAULT_CONCURRENCY)
+        return worker
+
+    EsmWorkerFactory.get_esm_worker = get_esm_worker
+
+    poll_one_batch = SqsPoller.poll_events
+    SqsPoller.poll_events = lambda poller: poll_one_batch(poller) if poller.is_fifo_queue else poll_queue(poller)
+    SqsPoller.close = close_queue
+    poll_shard, get_records = DynamoDBPoller.poll_events, DynamoDBPoller.get_records
+
+    def get_records_and_note(poller: DynamoDBPoller, shard_iterator: str) -> dict[str, Any]:
+        response = get_records(poller, shard_iterator)
+        poller.colophon_more = bool(response.get("Records"))
+        return response
+
+    def poll_stream(poller: DynamoDBPoller) -> None:
+        if not getattr(poller, "colophon_more", False):
+            # The count is taken before the look: a write during the look leads to another one.
+            poller.colophon_seen = WRITES.wait_after(getattr(poller, "colophon_seen", -1), STREAM_LOOK_SECONDS)
+        poll_shard(poller)
+
+    DynamoDBPoller.get_records = get_records_and_note
+    DynamoDBPoller.poll_events = poll_stream
+
+    make_client = esm_worker_factory.get_internal_client
+
+    def with_connections(*args: Any, client_config: Config, **kwargs: Any) -> Any:
+        many = Config(max_pool_connections=MOST_CONNECTIONS)
+        return make_client(*args, client_config=client_config.merge(many), **kwargs)
+
+    esm_worker_factory.get_internal_client = with_connections
+
+
+def poll_queue(poller: SqsPoller) -> None:
+    """One long poll, once there is room for its batch. Called again and again by LocalStack's worker."""
+    pool = getattr(poller, "colophon_pool", None)
+    if pool is None:
+        pool = poller.colophon_pool = BatchPool(poller.colophon_concurrency)
+    if not pool.wait_for_room(LONG_POLL_SECONDS):
+        return
+    try:
+        messages = receive(poller)
+    except BaseException:
+        pool.leave()
+        raise
+    if not messages:
+        pool.leave()
+        return
+    pool.run(poller.handle_messages, messages)
+
+
+def receive(poller: SqsPoller) -> list[dict[str, Any]]:
+    """A long poll that ends with the first messages; with a batching window, LocalStack collects for its time."""
+    window = {"sqs_override_wait_time_seconds": w} if (w := poller.maximum_batching_window) else {}
+    response = poller.source_client.receive_message(
+        QueueUrl=poller.queue_url,
+        MaxNumberOfMessages=min(poller.batch_size, MOST_MESSAGES),
+        WaitTimeSeconds=LONG_POLL_SECONDS,
+        MessageAttributeNames=["All"],
+        MessageSystemAttributeNames=["All"],
+        sqs_override_max_message_count=poller.batch_size,  # these two become headers: more than AWS's API takes
+        **window,
+    )
+    return response.get("Messages", [])
+
+
+def close_queue(poller: SqsPoller) -> None:
+    pool = poller.__dict__.pop("colophon_pool", None)
+    if pool is not None:
+        pool.close()

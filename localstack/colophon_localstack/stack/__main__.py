@@ -1,0 +1,3 @@
+from colophon_localstack.stack.command import main
+
+raise SystemExit(main())

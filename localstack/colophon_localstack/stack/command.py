@@ -1,0 +1,192 @@
+"""The command line: see the package's own words, or ``--help``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from colophon_localstack.stack import docker, host, logs
+from colophon_localstack.stack.deployment import Deployment
+from colophon_localstack.stack.settings import DEFAULT_PORT, REGION, ROOT, Failed, Settings, free_port
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    # An end that was asked for goes through the same clean-up as a failure.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.do(options) or 0)
+    except Failed as failure:
+        print(f"colophon: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    commands = argparse.ArgumentParser(prog="localstack/stack", description="Colophon's local stack.")
+    sub = commands.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, do: Callable[[argparse.Namespace], int | None], help: str) -> argparse.ArgumentParser:
+        one = sub.add_parser(name, help=help)
+        one.set_defaults(do=do)
+        return one
+
+    def deploys(one: argparse.ArgumentParser) -> None:
+        one.add_argument("--template", type=Path, default=ROOT / "template.yaml", help="the template to deploy")
+        one.add_argument("--functions", type=Path, default=ROOT / "build" / "local", help="folders with bootstrap files")
+        one.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE", help="a template parameter")
+        one.add_argument("--mode", choices=["auto", "host", "docker"], default=os.environ.get("COLOPHON_MODE", "auto"),
+                         help="with a Docker engine or as processes; auto: what is there (COLOPHON_MODE)")
+        one.add_argument("--cloudwatch", action="store_true", help="metrics and alarms too; slower")
+
+    port = int(os.environ.get("COLOPHON_PORT") or DEFAULT_PORT)
+    one = command("up", up, "start and deploy; quick where nothing has changed")
+    one.add_argument("--port", type=int, default=port, help="where it listens, on loopback (COLOPHON_PORT)")
+    deploys(one)
+    one = command("down", down, "end exactly what was started")
+    one.add_argument("--port", type=int, default=port)
+    one = command("logs", show_logs, "the functions' log lines, as they come")
+    one.add_argument("--port", type=int, default=port)
+    one.add_argument("--once", action="store_true", help="what is there now, and no more")
+    one = command("run", run, "a stack of its own on a free port for one command, ended after it")
+    deploys(one)
+    one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
+    return commands
+
+
+def settings_of(options: argparse.Namespace, port: int) -> Settings:
+    parameters = dict(parameter.split("=", 1) for parameter in options.parameter)
+    return Settings(
+        port=port,
+        template=called_from() / options.template,
+        functions=called_from() / options.functions,
+        parameters=parameters,
+        mode=options.mode,
+        cloudwatch=options.cloudwatch,
+    )
+
+
+def called_from() -> Path:
+    """The folder that relative paths on the command line are meant from."""
+    return Path(os.environ.get("COLOPHON_CALLED_FROM", "."))
+
+
+def up(options: argparse.Namespace) -> None:
+    settings = settings_of(options, options.port)
+    with only_one(settings):
+        bring_up(settings)
+    state = settings.state()
+    print(f"Up ({state['mode']}): {state.get('api', state['endpoint'])}")
+
+
+def down(options: argparse.Namespace) -> None:
+    settings = Settings(port=options.port)
+    with only_one(settings):
+        print("Down." if take_down(settings) else "Nothing was running.")
+
+
+def show_logs(options: argparse.Namespace) -> None:
+    settings = Settings(port=options.port)
+    if not settings.state():
+        raise Failed(f"there is no stack on port {settings.port}: `make up` starts one.")
+    for line in logs.follow(settings, keep_on=not options.once):
+        print(line, flush=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise Failed("run needs a command after --.")
+    settings = settings_of(options, free_port())
+    returncode = 1
+    try:
+        bring_up(settings)
+        variables = {
+            **{name: value for name, value in os.environ.items() if name not in ("AWS_CA_BUNDLE", "AWS_PROFILE")},
+            "COLOPHON_STACK": str(settings.state_file),
+            "AWS_ENDPOINT_URL": settings.endpoint,
+            "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+        }
+        returncode = subprocess.run(command, env=variables, cwd=ROOT).returncode
+        return returncode
+    finally:
+        take_down(settings)
+        if returncode == 0:
+            shutil.rmtree(settings.folder, ignore_errors=True)
+        else:
+            print(f"colophon: the stack's log is kept in {settings.folder}", file=sys.stderr)
+
+
+def bring_up(settings: Settings) -> None:
+    """Starts what is not running and deploys what has changed. After a failed start nothing is left running."""
+    deployment = Deployment(settings)
+    running = is_up(settings)
+    if running and settings.state().get("shape") == deployment.shape and settings.state().get("code") == deployment.code:
+        return
+    mode = settings.state()["mode"] if running else chosen_mode(settings)
+    try:
+        if not running:
+            take_down(settings)  # what an earlier one may have left
+            with step(f"Starting LocalStack on port {settings.port}"):
+                (docker if mode == "docker" else host).start(settings)
+            settings.write_state({"mode": mode})  # so that `down` knows how it was started
+        with step(f"Deploying {settings.template.name}"):
+            state = deployment.deploy()
+        settings.write_state({"mode": mode, **state})
+    except BaseException:
+        if not running:
+            take_down(settings)
+        raise
+
+
+def is_up(settings: Settings) -> bool:
+    mode = settings.state().get("mode")
+    return bool(mode) and (host.answers(settings) if mode == "docker" else host.is_running(settings))
+
+
+def take_down(settings: Settings) -> bool:
+    mode = settings.state().get("mode")
+    stopped = docker.stop(settings) if mode == "docker" else host.stop(settings)
+    settings.state_file.unlink(missing_ok=True)
+    return stopped
+
+
+def chosen_mode(settings: Settings) -> str:
+    if settings.mode == "docker" and not docker.is_available():
+        raise Failed("no Docker engine with the compose plug-in answers: start one, or leave COLOPHON_MODE out.")
+    if settings.mode == "auto":
+        return "docker" if docker.is_available() else "host"
+    return settings.mode
+
+
+@contextlib.contextmanager
+def only_one(settings: Settings) -> Iterator[None]:
+    """Two commands on the same port take their turns."""
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    with (settings.folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def step(what: str) -> Iterator[None]:
+    print(f"{what} …", end=" ", flush=True)
+    begun = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        print("failed.", flush=True)
+        raise
+    print(f"{time.monotonic() - begun:.1f} s", flush=True)
