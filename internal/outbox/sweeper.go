@@ -33,6 +33,7 @@ type SweeperConfig struct {
 	Clock   func() time.Time
 	Random  io.Reader                    // of trace ids
 	Observe func(context.Context, Swept) // is told of each sweep
+	Beside  func(a, b func())            // runs both, returns when both have ended; nil: on two goroutines
 }
 
 func (c SweeperConfig) validate() error {
@@ -49,6 +50,9 @@ type Sweeper struct{ SweeperConfig }
 func NewSweeper(c SweeperConfig) (*Sweeper, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
+	}
+	if c.Beside == nil {
+		c.Beside = delivery.Beside
 	}
 	return &Sweeper{c}, nil
 }
@@ -127,21 +131,25 @@ func (s *sweep) shards(ctx, taking context.Context, stop context.CancelFunc) {
 		open.Wait()
 		close(places)
 	}()
-	var working sync.WaitGroup
-	for range sweepers {
-		working.Go(func() {
-			for at := range places {
-				var next store.Item
-				s.guarded(func() { next = s.page(ctx, taking, stop, at) })
-				if next != nil && taking.Err() == nil {
-					places <- place{shard: at.shard, after: next}
-				} else {
-					open.Done()
-				}
+	s.sideBySide(sweepers, func() {
+		for at := range places {
+			var next store.Item
+			s.guarded(func() { next = s.page(ctx, taking, stop, at) })
+			if next != nil && taking.Err() == nil {
+				places <- place{shard: at.shard, after: next}
+			} else {
+				open.Done()
 			}
-		})
+		}
+	})
+}
+
+func (s *sweep) sideBySide(n int, do func()) {
+	if n == 1 {
+		do()
+		return
 	}
-	working.Wait()
+	s.Beside(do, func() { s.sideBySide(n-1, do) })
 }
 
 // page works on one page and returns where the next begins; nil where there is
