@@ -56,7 +56,7 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	if test == nil || !test.Claimable(began) {
 		return Done{}
 	}
-	if a.left(ctx, began) < InvocationFloor {
+	if a.Left(ctx) < InvocationFloor {
 		return Keep{For: time.Second}
 	}
 	target, settings, err := a.Tests.ReadTarget(ctx, ring.Destination)

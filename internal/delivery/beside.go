@@ -32,3 +32,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Left is what is left of an invocation; its deadline is the context's.
+func Left(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return FunctionTime
+	}
+	return time.Until(deadline)
+}

@@ -81,11 +81,12 @@ type Config struct {
 	Token   func() string                                    // random, never the same again
 	Sleep   func(ctx context.Context, d time.Duration) error // until then, or the context's end
 	Beside  func(a, b func())                                // runs both, returns when both have ended
+	Left    func(context.Context) time.Duration              // of the invocation
 }
 
 func (c Config) validate() error {
 	if c.Reader == nil || c.Slots == nil || c.Endings == nil || c.Notes == nil || c.Tests == nil || c.Sender == nil ||
-		c.Observe == nil || c.Clock == nil || c.Jitter == nil || c.Token == nil || c.Sleep == nil || c.Beside == nil {
+		c.Observe == nil || c.Clock == nil || c.Jitter == nil || c.Token == nil || c.Sleep == nil || c.Beside == nil || c.Left == nil {
 		return errors.New("delivery: a worker's config is not complete")
 	}
 	return checkLimits()
@@ -138,7 +139,7 @@ func (a *answering) answer(ctx context.Context) Disposition {
 		a.working = reading.Rang
 		now := a.Clock()
 		decision := Decide(Situation{
-			Reading: reading, OnSlowQueue: a.ring.OnSlowQueue, Receives: a.ring.Receives, Left: a.left(ctx, now),
+			Reading: reading, OnSlowQueue: a.ring.OnSlowQueue, Receives: a.ring.Receives, Left: a.Left(ctx),
 		}, now)
 		switch d := decision.(type) {
 		case Acknowledge, Park:
@@ -200,14 +201,6 @@ func (a *answering) read(ctx context.Context) (Reading, error) {
 			return reading, err
 		}
 	}
-}
-
-func (a *answering) left(ctx context.Context, now time.Time) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return FunctionTime
-	}
-	return deadline.Sub(now)
 }
 
 // settle takes a holder whose lease is over out of the slot and writes what is
