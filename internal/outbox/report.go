@@ -63,8 +63,10 @@ func ReportSwept(log *slog.Logger, metrics Metrics) func(context.Context, Swept)
 			attrs = append(attrs, slog.Any("error", s.Cause))
 		}
 		log.LogAttrs(ctx, level, "swept", attrs...)
-		metrics.Emit(map[string]float64{
-			FigureSwept: float64(s.Sent), FigureUnsent: float64(s.Unsent), FigureOldestDue: s.OldestDue.Seconds(),
-		})
+		figures := map[string]float64{FigureSwept: float64(s.Sent), FigureUnsent: float64(s.Unsent)}
+		if s.OldestDue > 0 || s.Complete && s.Faults == 0 { // a sweep that saw not all does not say that nothing is due
+			figures[FigureOldestDue] = s.OldestDue.Seconds()
+		}
+		metrics.Emit(figures)
 	}
 }

@@ -44,6 +44,9 @@ type Dynamo struct {
 	observe func(Consumption)
 }
 
+// NewClient makes a DynamoDB client.
+func NewClient(c aws.Config) *dynamodb.Client { return dynamodb.NewFromConfig(c) }
+
 // NewDynamo makes an Engine of a DynamoDB client.
 func NewDynamo(c DynamoConfig) (*Dynamo, error) {
 	if err := c.validate(); err != nil {

@@ -1,0 +1,20 @@
+// Sweep finds deliveries that are due and that nobody rang for, and puts their
+// keys on the queue: see internal/outbox.
+package main
+
+import (
+	"log"
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"colophon/internal/outbox"
+)
+
+func main() {
+	sweeper, err := outbox.NewSweepMain(os.Getenv, os.Stdout)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(sweeper.Handle)
+}
