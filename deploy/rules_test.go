@@ -564,7 +564,7 @@ var rules = []rule{
 			"DeadLettersAlarm":   {"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "notBreaching", queue("DeadLetterQueue"), 0, 1},
 			"OnFailureAlarm":     {"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "notBreaching", queue("OnFailureQueue"), 0, 1},
 			"StreamAgeAlarm":     {"AWS/Lambda", "IteratorAge", "Maximum", "notBreaching", function("OutboxStreamFunction"), 120_000, 3},
-			"OldestDueAlarm":     {"Colophon", outbox.FigureOldestDue, "Maximum", "breaching", nil, 300, 5},
+			"OldestDueAlarm":     {"Colophon", outbox.FigureOldestDue, "Maximum", "breaching", nil, 200, 1},
 			"SweeperErrorsAlarm": {"AWS/Lambda", "Errors", "Sum", "notBreaching", function("SweepFunction"), 0, 5},
 			"OurFaultsAlarm":     {"Colophon", delivery.FigureOurFaults, "Sum", "notBreaching", nil, 0, 1},
 		}
@@ -579,6 +579,8 @@ var rules = []rule{
 				want["Dimensions"] = a.dimensions
 			}
 			switch id {
+			case "OldestDueAlarm":
+				want["Period"] = 300
 			case "StreamAgeAlarm":
 				want["Unit"] = "Milliseconds"
 			case "SweeperErrorsAlarm":
