@@ -48,7 +48,7 @@ func (s *Service) PutDocument(ctx context.Context, project string, save Save) (S
 			}
 			kept = true
 		}
-		draft := Draft{Document: want, Version: last + 1, Who: save.Who, At: s.c.Clock.Now()}
+		draft := Draft{Document: want, Version: last + 1, Who: save.Who, At: s.now()}
 		change := DraftChange{Project: project, Draft: draft, Over: there.Version}
 		again, err := s.changeDraft(ctx, t, change)
 		if err == nil {
@@ -127,7 +127,7 @@ func (s *Service) DeleteDocument(ctx context.Context, project, path string, ifVe
 		if ifVersion > 0 && ifVersion != there.Version {
 			return refuse(CodePrecondition, "Somebody saved this document meanwhile: it is at version %d. Read it, and delete that version if it should still go.", there.Version)
 		}
-		last := Draft{Document: there.Document, Version: there.Version + 1, Who: who, At: s.c.Clock.Now()}
+		last := Draft{Document: there.Document, Version: there.Version + 1, Who: who, At: s.now()}
 		change := DraftChange{Project: project, Draft: last, Deleted: true, Over: there.Version}
 		again, err := s.changeDraft(ctx, t, change)
 		if !again {

@@ -52,9 +52,9 @@ func cut(documents []Document) []part {
 }
 
 func hashes(parts []part) []Hash {
-	list := make([]Hash, len(parts))
-	for i, p := range parts {
-		list[i] = p.hash
+	var list []Hash
+	for _, p := range parts {
+		list = append(list, p.hash)
 	}
 	return list
 }

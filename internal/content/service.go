@@ -68,6 +68,9 @@ func New(c Config) (*Service, error) {
 	return &Service{c: c}, nil
 }
 
+// now is the time as a store keeps it, so that an answer given twice is the same.
+func (s *Service) now() time.Time { return s.c.Clock.Now().UTC().Truncate(time.Millisecond) }
+
 // trial counts the tries of one operation and its time.
 type trial struct {
 	s     *Service
@@ -120,7 +123,7 @@ func (s *Service) CreateProject(ctx context.Context, name string) (Project, erro
 	}
 	p := Project{
 		ID:   projectIDPrefix + strings.ToLower(s.c.Random()[:projectIDRandom]),
-		Name: name, Version: 1, CreatedAt: s.c.Clock.Now(),
+		Name: name, Version: 1, CreatedAt: s.now(),
 	}
 	t := s.newTrial()
 	for {
