@@ -306,29 +306,37 @@ func (s *Service) apply(ctx context.Context, doing string, decide func(context.C
 		if err != nil || o == nil {
 			return fault(doing, err)
 		}
-		if err = s.commit(ctx, o); !errors.Is(err, ErrMoved) {
+		if err = s.commit(ctx, o); !errors.Is(err, ErrMoved) && !errors.Is(err, ErrBusy) {
 			return fault(doing, err)
 		}
 	}
 	return refuse(CodeBusy, "Others kept changing this at the same time, and nothing was done. Try again in a moment.")
 }
 
-// commit asks until the outcome is known: the token makes that harmless.
+// commit asks until the outcome is known: the token makes that harmless. While it
+// is not, the first request may still be on its way, whatever else is answered.
 func (s *Service) commit(ctx context.Context, o Operation) error {
 	token, err := randomText(s.random, tokenLength)
 	if err != nil {
 		return err
 	}
-	const tries = 3
+	const tries = 6
+	unknown := false
 	for try := range tries {
 		if err := s.backOff(ctx, try); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnknown, err)
 		}
-		if err = s.store.Commit(ctx, token, o); !errors.Is(err, ErrUnknown) {
+		err = s.store.Commit(ctx, token, o)
+		switch {
+		case errors.Is(err, ErrUnknown):
+			unknown = true
+		case unknown && (errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)):
+			err = fmt.Errorf("%w: %v", ErrUnknown, err) // it is not undone: nobody may read that out of it
+		default:
 			return err
 		}
 	}
-	return ErrUnknown
+	return err
 }
 
 // backOff waits before a try that is not the first; half of the wait is by chance.

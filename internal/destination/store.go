@@ -11,6 +11,7 @@ import (
 // What a Store's errors wrap where asking again can help.
 var (
 	ErrMoved       = errors.New("what was read has changed since") // nothing was written: read again
+	ErrBusy        = errors.New("others are at work on it")        // nothing was written
 	ErrUnknown     = errors.New("outcome unknown")                 // ask again with the same token
 	ErrUnavailable = errors.New("table not available")             // nothing was written
 )

@@ -212,8 +212,10 @@ func told(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case refused != nil && refused.Has(CodeCondition), refused != nil && refused.Has(CodeConflict):
+	case refused != nil && refused.Has(CodeCondition):
 		return fmt.Errorf("%s: %w: %w", doing, destination.ErrMoved, err)
+	case refused != nil && refused.Has(CodeConflict):
+		return fmt.Errorf("%s: %w: %w", doing, destination.ErrBusy, err)
 	case refused != nil && refused.Has(CodeThrottled), errors.Is(err, ErrUnavailable):
 		return fmt.Errorf("%s: %w: %w", doing, destination.ErrUnavailable, err)
 	case errors.Is(err, ErrUnknown):
