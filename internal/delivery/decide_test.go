@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	now         = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	destination = delivery.Destination{Project: "prj_a", ID: "dst_a"}
+	now  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	here = delivery.Destination{Project: "prj_a", ID: "dst_a"}
 )
 
 func key(release int64) delivery.Key {
-	return delivery.Key{Destination: destination, Release: release}
+	return delivery.Key{Destination: here, Release: release}
 }
 
 // queued is a fresh delivery; with changes it.
