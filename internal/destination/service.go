@@ -25,6 +25,8 @@ type Config struct {
 	ParseTarget func(raw string) (*url.URL, error) // egress.ParseTarget with the stage's options
 	Clock       func() time.Time
 	Random      io.Reader // the system's: ids, secrets and tokens come from it
+	// Sleep waits, or ends with the context; nil: delivery.Sleep.
+	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 func (c Config) validate() error {
@@ -43,6 +45,7 @@ type Service struct {
 	parseTarget func(raw string) (*url.URL, error)
 	clock       func() time.Time
 	random      io.Reader
+	sleep       func(ctx context.Context, d time.Duration) error
 }
 
 // New makes a Service.
@@ -50,8 +53,12 @@ func New(c Config) (*Service, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	if c.Sleep == nil {
+		c.Sleep = delivery.Sleep
+	}
 	return &Service{
 		store: c.Store, history: c.History, sealer: c.Sealer, parseTarget: c.ParseTarget, clock: c.Clock, random: c.Random,
+		sleep: c.Sleep,
 	}, nil
 }
 
@@ -349,14 +356,7 @@ func (s *Service) backOff(ctx context.Context, try int) error {
 		return fmt.Errorf("read randomness: %w", err)
 	}
 	wait := 5 * time.Millisecond << try
-	timer := time.NewTimer(wait + wait*time.Duration(chance[0])/255)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return s.sleep(ctx, wait+wait*time.Duration(chance[0])/255)
 }
 
 // fault turns what a store answered into what a person is told.
