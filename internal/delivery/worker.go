@@ -153,8 +153,7 @@ func (a *answering) answer(ctx context.Context) Disposition {
 		case Settle:
 			err = a.settle(ctx, reading, d.Holder)
 		case SkipPlain:
-			err = a.Endings.SkipPlain(ctx, d.Delivery.Key, d.Delivery.Round, d.Successor)
-			a.ended(ctx, err, d.Delivery, Skipped, Superseded, d.Successor)
+			err = a.skipPlain(ctx, d.Delivery, d.Successor)
 		case EndChecked:
 			a.working = &d.Delivery
 			err = a.Endings.EndChecked(ctx, Ending{
@@ -179,6 +178,9 @@ func (a *answering) answer(ctx context.Context) Disposition {
 		}
 		switch {
 		case err == nil:
+			if end := a.over(decision); end != nil {
+				return end
+			}
 		case errors.Is(err, ErrMoved):
 			if moved++; moved > 1 {
 				return Keep{For: time.Second}
@@ -190,6 +192,30 @@ func (a *answering) answer(ctx context.Context) Disposition {
 		}
 	}
 	return Keep{For: time.Second}
+}
+
+// over is the message's end where what was just done ended the very delivery that
+// rang: there is no need to read that it did.
+func (a *answering) over(done Decision) Disposition {
+	var ended Key
+	switch d := done.(type) {
+	case SkipPlain:
+		ended = d.Delivery.Key
+	case EndChecked:
+		ended = d.Delivery.Key
+	case EndUnreadable:
+		ended = d.Key
+	}
+	if ended == a.ring.Key {
+		return Done{}
+	}
+	return nil
+}
+
+func (a *answering) skipPlain(ctx context.Context, d Delivery, successor int64) error {
+	err := a.Endings.SkipPlain(ctx, d.Key, d.Round, successor)
+	a.ended(ctx, err, d, Skipped, Superseded, successor)
+	return err
 }
 
 // read reads until the reading is whole; one that stays torn is decided about all
@@ -289,9 +315,27 @@ func (a *answering) attempt(ctx context.Context, r Reading, k Delivery) (Disposi
 		Slow:       outcome.Elapsed > SlowAttempt,
 		Pause:      outcome.Class.Effect() == EffectFailedAndPaused,
 	}
-	err := a.record(ctx, recording)
+	recorded, err := a.record(ctx, recording)
 	killpoint.At(killpoint.AfterRecord)
-	return nil, err
+	if !recorded || err != nil {
+		return nil, err
+	}
+	return a.afterRecord(ctx, r, recording)
+}
+
+// afterRecord decides about the delivery that rang without reading it, where what
+// was just written tells enough: it ended, or it was passed over by a newer one.
+func (a *answering) afterRecord(ctx context.Context, r Reading, done Recording) (Disposition, error) {
+	if done.Delivery.Key != a.ring.Key {
+		if err := a.skipPlain(ctx, *r.Rang, done.Delivery.Release); err != nil {
+			return nil, err
+		}
+		return Done{}, nil
+	}
+	if done.Transition.Status.Terminal() {
+		return Done{}, nil
+	}
+	return nil, nil
 }
 
 func (a *answering) send(ctx context.Context, r Reading, slot Slot, h Holder, k Delivery, opened Opened) Outcome {
@@ -319,19 +363,19 @@ func (a *answering) skipWaiting(ctx context.Context, r Reading, k Delivery) {
 
 // record writes the outcome, again and again while the lease lasts: a result
 // that is not written is a try whose outcome nobody knows.
-func (a *answering) record(ctx context.Context, r Recording) error {
+func (a *answering) record(ctx context.Context, r Recording) (recorded bool, err error) {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		err := a.Slots.Record(ctx, r)
 		switch {
 		case err == nil:
 			a.observe(ctx, Event{Kind: EventAttempt, Delivery: r.Delivery, Transition: r.Transition})
-			return nil
+			return true, nil
 		case errors.Is(err, ErrLate), errors.Is(err, ErrEnded):
 			a.observe(ctx, Event{Kind: EventLate, Delivery: r.Delivery, Transition: r.Transition})
-			return a.Notes.NoteLate(ctx, r.Delivery.Key, r.Holder.Attempt, r.Holder.Token, string(r.Transition.Attempt.Class))
+			return false, a.Notes.NoteLate(ctx, r.Delivery.Key, r.Holder.Attempt, r.Holder.Token, string(r.Transition.Attempt.Class))
 		}
 		if !a.Clock().Round(0).Add(pause).Before(r.Holder.Until) || a.Sleep(ctx, pause) != nil {
-			return err
+			return false, err
 		}
 	}
 }
