@@ -1778,7 +1778,7 @@ func (s DestinationChangeHeaders) encodeFields(e *jx.Encoder) {
 	for k, elem := range s {
 		e.FieldStart(k)
 
-		elem.Encode(e)
+		e.Str(elem)
 	}
 }
 
@@ -1791,9 +1791,11 @@ func (s *DestinationChangeHeaders) Decode(d *jx.Decoder) error {
 	var propertiesCount int
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		propertiesCount++
-		var elem HeaderValue
+		var elem string
 		if err := func() error {
-			if err := elem.Decode(d); err != nil {
+			v, err := d.Str()
+			elem = string(v)
+			if err != nil {
 				return err
 			}
 			return nil
@@ -2463,46 +2465,6 @@ func (s *Feed) UnmarshalJSON(data []byte) error {
 	return s.Decode(d)
 }
 
-// Encode encodes HeaderValue as json.
-func (s HeaderValue) Encode(e *jx.Encoder) {
-	unwrapped := string(s)
-
-	e.Str(unwrapped)
-}
-
-// Decode decodes HeaderValue from json.
-func (s *HeaderValue) Decode(d *jx.Decoder) error {
-	if s == nil {
-		return errors.New("invalid: unable to decode HeaderValue to nil")
-	}
-	var unwrapped string
-	if err := func() error {
-		v, err := d.Str()
-		unwrapped = string(v)
-		if err != nil {
-			return err
-		}
-		return nil
-	}(); err != nil {
-		return errors.Wrap(err, "alias")
-	}
-	*s = HeaderValue(unwrapped)
-	return nil
-}
-
-// MarshalJSON implements stdjson.Marshaler.
-func (s HeaderValue) MarshalJSON() ([]byte, error) {
-	e := jx.Encoder{}
-	s.Encode(&e)
-	return e.Bytes(), nil
-}
-
-// UnmarshalJSON implements stdjson.Unmarshaler.
-func (s *HeaderValue) UnmarshalJSON(data []byte) error {
-	d := jx.DecodeBytes(data)
-	return s.Decode(d)
-}
-
 // Encode implements json.Marshaler.
 func (s *Health) Encode(e *jx.Encoder) {
 	e.ObjStart()
@@ -2777,7 +2739,7 @@ func (s NewDestinationHeaders) encodeFields(e *jx.Encoder) {
 	for k, elem := range s {
 		e.FieldStart(k)
 
-		elem.Encode(e)
+		e.Str(elem)
 	}
 }
 
@@ -2790,9 +2752,11 @@ func (s *NewDestinationHeaders) Decode(d *jx.Decoder) error {
 	var propertiesCount int
 	if err := d.ObjBytes(func(d *jx.Decoder, k []byte) error {
 		propertiesCount++
-		var elem HeaderValue
+		var elem string
 		if err := func() error {
-			if err := elem.Decode(d); err != nil {
+			v, err := d.Str()
+			elem = string(v)
+			if err != nil {
 				return err
 			}
 			return nil

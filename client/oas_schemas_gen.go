@@ -903,12 +903,12 @@ func (s *DestinationChange) SetHeaders(val OptDestinationChangeHeaders) {
 	s.Headers = val
 }
 
-type DestinationChangeHeaders map[string]HeaderValue
+type DestinationChangeHeaders map[string]string
 
 func (s *DestinationChangeHeaders) init() DestinationChangeHeaders {
 	m := *s
 	if m == nil {
-		m = map[string]HeaderValue{}
+		m = map[string]string{}
 		*s = m
 	}
 	return m
@@ -1343,8 +1343,6 @@ func (s *GetReleaseDocumentOKHeaders) SetResponse(val GetReleaseDocumentOK) {
 	s.Response = val
 }
 
-type HeaderValue string
-
 // Ref: #/components/schemas/Health
 type Health struct {
 	Status HealthStatus `json:"status"`
@@ -1434,12 +1432,12 @@ func (s *NewDestination) SetHeaders(val OptNewDestinationHeaders) {
 }
 
 // Sent with each request. Kept like secrets and not shown again.
-type NewDestinationHeaders map[string]HeaderValue
+type NewDestinationHeaders map[string]string
 
 func (s *NewDestinationHeaders) init() NewDestinationHeaders {
 	m := *s
 	if m == nil {
-		m = map[string]HeaderValue{}
+		m = map[string]string{}
 		*s = m
 	}
 	return m

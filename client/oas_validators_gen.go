@@ -414,8 +414,20 @@ func (s DestinationChangeHeaders) Validate() error {
 	var failures []validate.FieldError
 	for key, elem := range s {
 		if err := func() error {
-			if err := elem.Validate(); err != nil {
-				return err
+			if err := (validate.String{
+				MinLength:     0,
+				MinLengthSet:  false,
+				MaxLength:     3072,
+				MaxLengthSet:  true,
+				Email:         false,
+				Hostname:      false,
+				Regex:         nil,
+				MinNumeric:    0,
+				MinNumericSet: false,
+				MaxNumeric:    0,
+				MaxNumericSet: false,
+			}).Validate(string(elem)); err != nil {
+				return errors.Wrap(err, "string")
 			}
 			return nil
 		}(); err != nil {
@@ -582,26 +594,6 @@ func (s *Feed) Validate() error {
 	return nil
 }
 
-func (s HeaderValue) Validate() error {
-	alias := (string)(s)
-	if err := (validate.String{
-		MinLength:     0,
-		MinLengthSet:  false,
-		MaxLength:     3072,
-		MaxLengthSet:  true,
-		Email:         false,
-		Hostname:      false,
-		Regex:         nil,
-		MinNumeric:    0,
-		MinNumericSet: false,
-		MaxNumeric:    0,
-		MaxNumericSet: false,
-	}).Validate(string(alias)); err != nil {
-		return errors.Wrap(err, "string")
-	}
-	return nil
-}
-
 func (s *Health) Validate() error {
 	if s == nil {
 		return validate.ErrNilPointer
@@ -714,8 +706,20 @@ func (s NewDestinationHeaders) Validate() error {
 	var failures []validate.FieldError
 	for key, elem := range s {
 		if err := func() error {
-			if err := elem.Validate(); err != nil {
-				return err
+			if err := (validate.String{
+				MinLength:     0,
+				MinLengthSet:  false,
+				MaxLength:     3072,
+				MaxLengthSet:  true,
+				Email:         false,
+				Hostname:      false,
+				Regex:         nil,
+				MinNumeric:    0,
+				MinNumericSet: false,
+				MaxNumeric:    0,
+				MaxNumericSet: false,
+			}).Validate(string(elem)); err != nil {
+				return errors.Wrap(err, "string")
 			}
 			return nil
 		}(); err != nil {

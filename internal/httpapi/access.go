@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"regexp"
+
+	"github.com/ogen-go/ogen/middleware"
+
+	"colophon/internal/access"
+	"colophon/internal/content"
+	"colophon/internal/httpapi/openapi"
+)
+
+// grant is what a token was found good for: an operation that needs a role.
+type grant struct {
+	principal access.Principal
+	needed    access.Role
+}
+
+type grantKey struct{}
+
+// who names whoever asks, in drafts and releases.
+func who(ctx context.Context) string {
+	g, _ := ctx.Value(grantKey{}).(grant)
+	return g.principal.Who()
+}
+
+// HandleBearer judges a token and its role, before anything else of the request
+// is looked at. The role that an operation needs stands in the description.
+func (a *API) HandleBearer(ctx context.Context, operation openapi.OperationName, t openapi.Bearer) (context.Context, error) {
+	if len(t.Roles) != 1 || !access.Role(t.Roles[0]).Valid() {
+		return nil, errors.New("the description names no role for " + operation)
+	}
+	principal, err := a.c.Tokens.Authenticate(ctx, t.Token)
+	if err != nil {
+		return nil, err
+	}
+	g := grant{principal, access.Role(t.Roles[0])}
+	if err := principal.May(g.needed, principal.Token.Project); err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, grantKey{}, g), nil
+}
+
+// authorize judges whether the token reaches the project that the request names,
+// or, where it names none, whether it reaches all of them.
+func (a *API) authorize(r middleware.Request, next middleware.Next) (middleware.Response, error) {
+	if len(openapi.GetRolesForBearer(r.OperationName)) == 0 {
+		return next(r) // open to all
+	}
+	g, ok := r.Context.Value(grantKey{}).(grant)
+	if !ok {
+		return middleware.Response{}, errors.New("no token was judged for " + r.OperationName)
+	}
+	project := ""
+	if named, ok := r.Params.Path("project"); ok {
+		if project, ok = named.(string); !ok || !content.IsProjectID(project) {
+			return middleware.Response{}, content.NoSuchProject()
+		}
+	}
+	if err := g.principal.May(g.needed, project); err != nil {
+		return middleware.Response{}, err
+	}
+	for _, name := range []string{"destination", "test"} {
+		if id, ok := r.Params.Path(name); ok && !isID(id) {
+			return middleware.Response{}, &content.Error{Code: content.CodeNotFound, Message: "There is no such " + name + "."}
+		}
+	}
+	return next(r)
+}
+
+// idShape is the shape of all ids: what has not it names nothing, and does not
+// get as far as a key.
+var idShape = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
+
+func isID(value any) bool {
+	id, ok := value.(string)
+	return ok && idShape.MatchString(id)
+}

@@ -1,0 +1,155 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+
+	"colophon/internal/delivery"
+	"colophon/internal/destination"
+	"colophon/internal/httpapi/openapi"
+)
+
+// CreateDestination adds a destination and shows its secret, once.
+func (a *API) CreateDestination(ctx context.Context, req *openapi.NewDestination, params openapi.CreateDestinationParams) (*openapi.CreatedDestinationHeaders, error) {
+	added, err := a.c.Announcing.Add(ctx, params.Project, destination.Addition{
+		Name: req.Name, URL: req.URL, Headers: map[string]string(req.Headers.Value),
+	})
+	if err != nil {
+		return nil, err
+	}
+	shown := showDestination(added.Destination)
+	return &openapi.CreatedDestinationHeaders{
+		ETag: shown.Etag, Response: openapi.CreatedDestination{Destination: shown, Secret: added.Secret},
+	}, nil
+}
+
+// ListDestinations lists a project's destinations.
+func (a *API) ListDestinations(ctx context.Context, params openapi.ListDestinationsParams) (*openapi.DestinationList, error) {
+	list, err := a.c.Announcing.List(ctx, params.Project)
+	if err != nil {
+		return nil, err
+	}
+	return &openapi.DestinationList{Destinations: each(list, showDestination)}, nil
+}
+
+// GetDestination reads a destination.
+func (a *API) GetDestination(ctx context.Context, params openapi.GetDestinationParams) (*openapi.DestinationHeaders, error) {
+	return withETag(a.c.Announcing.Get(ctx, params.Project, params.Destination))
+}
+
+// UpdateDestination changes what is named of a destination.
+func (a *API) UpdateDestination(ctx context.Context, req *openapi.DestinationChange, params openapi.UpdateDestinationParams) (*openapi.DestinationHeaders, error) {
+	version, err := ifMatch(params.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	change := destination.Change{Version: version}
+	if req.Name.Set {
+		change.Name = &req.Name.Value
+	}
+	if req.URL.Set {
+		change.URL = &req.URL.Value
+	}
+	if req.Headers.Set {
+		headers := map[string]string(req.Headers.Value)
+		change.Headers = &headers
+	}
+	return withETag(a.c.Announcing.Change(ctx, params.Project, params.Destination, change))
+}
+
+func withETag(d destination.Destination, err error) (*openapi.DestinationHeaders, error) {
+	if err != nil {
+		return nil, err
+	}
+	shown := showDestination(d)
+	return &openapi.DestinationHeaders{ETag: shown.Etag, Response: shown}, nil
+}
+
+// RemoveDestination takes a destination away.
+func (a *API) RemoveDestination(ctx context.Context, params openapi.RemoveDestinationParams) error {
+	return a.c.Announcing.Remove(ctx, params.Project, params.Destination)
+}
+
+// PauseDestination stops sending to a destination.
+func (a *API) PauseDestination(ctx context.Context, params openapi.PauseDestinationParams) (*openapi.Destination, error) {
+	d, err := a.c.Announcing.Pause(ctx, params.Project, params.Destination)
+	if err != nil {
+		return nil, err
+	}
+	shown := showDestination(d)
+	return &shown, nil
+}
+
+// ResumeDestination sends to it again, and offers what it missed.
+func (a *API) ResumeDestination(ctx context.Context, params openapi.ResumeDestinationParams) (*openapi.ResumedDestination, error) {
+	resumed, err := a.c.Announcing.Resume(ctx, params.Project, params.Destination)
+	if err != nil {
+		return nil, err
+	}
+	shown := &openapi.ResumedDestination{Destination: showDestination(resumed.Destination)}
+	if resumed.SendNewest {
+		shown.Offer = openapi.NewOptInt64(resumed.Newest)
+	}
+	return shown, nil
+}
+
+// RotateDestinationSecret makes a new secret and shows it, once.
+func (a *API) RotateDestinationSecret(ctx context.Context, req openapi.OptRotateSecret, params openapi.RotateDestinationSecretParams) (*openapi.RotatedSecret, error) {
+	rotated, err := a.c.Announcing.Rotate(ctx, params.Project, params.Destination, req.Value.RevokeOld.Value)
+	if err != nil {
+		return nil, err
+	}
+	return &openapi.RotatedSecret{Secret: rotated.Secret, PreviousUntil: optionalTime(rotated.PreviousUntil)}, nil
+}
+
+// RevokeOldDestinationSecret ends the secret before the newest.
+func (a *API) RevokeOldDestinationSecret(ctx context.Context, params openapi.RevokeOldDestinationSecretParams) error {
+	return a.c.Announcing.RevokePrevious(ctx, params.Project, params.Destination)
+}
+
+// CreateTest sends a test.
+func (a *API) CreateTest(ctx context.Context, params openapi.CreateTestParams) (*openapi.Test, error) {
+	return a.showTest(a.c.Announcing.SendTest(ctx, params.Project, params.Destination))
+}
+
+// GetTest reads what became of a test.
+func (a *API) GetTest(ctx context.Context, params openapi.GetTestParams) (*openapi.Test, error) {
+	return a.showTest(a.c.Announcing.Test(ctx, params.Project, params.Destination, params.Test))
+}
+
+func (a *API) showTest(t delivery.TestSend, err error) (*openapi.Test, error) {
+	if err != nil {
+		return nil, err
+	}
+	shown := &openapi.Test{
+		ID: t.ID, Project: t.Project, Destination: t.Destination.ID, CreatedAt: t.CreatedAt.UTC(),
+		Link: fmt.Sprintf("/projects/%s/destinations/%s/tests/%s", t.Project, t.Destination.ID, t.ID),
+	}
+	switch state := t.State(a.c.Clock()); {
+	case state != delivery.TestEnded:
+		shown.State = openapi.TestState(state)
+	case t.Result.Class == delivery.ClassDelivered:
+		shown.State = openapi.TestStateDelivered
+	default:
+		shown.State = openapi.TestStateFailed
+	}
+	if t.Result != nil {
+		shown.Attempt = openapi.NewOptAttempt(showAttempt(*t.Result))
+	}
+	return shown, nil
+}
+
+func showDestination(d destination.Destination) openapi.Destination {
+	shown := openapi.Destination{
+		ID: d.ID, Project: d.Project, Name: d.Name, URL: d.URL, State: openapi.DestinationState(d.State),
+		Slow: d.Slow, Damaged: d.Damaged, Sending: optionalNumber(d.Sending),
+		SentThrough: optionalNumber(d.SentThrough), DeliveredThrough: optionalNumber(d.DeliveredThrough),
+		Headers: each(d.HeaderNames, func(name string) string { return name }),
+		Etag:    etag(d.Version), PreviousSecretUntil: optionalTime(d.PreviousUntil),
+		CreatedAt: d.CreatedAt.UTC(), UpdatedAt: d.UpdatedAt.UTC(),
+	}
+	if d.State == delivery.SlotPaused && d.PausedBy != "" {
+		shown.PausedBy = openapi.NewOptDestinationPausedBy(openapi.DestinationPausedBy(d.PausedBy))
+	}
+	return shown
+}
