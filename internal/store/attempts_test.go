@@ -42,12 +42,13 @@ const (
 	not         = `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","CancellationReasons":[{"Code":"ConditionalCheckFailed"}]}`
 	notThis     = `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"}`
 	busyForThis = `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException"}`
+	bad         = `{"__type":"com.amazon.coral.validate#ValidationException","message":"bad"}`
 	inProgress  = `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionInProgressException"}`
 )
 
 func TestAWriteIsKnownToBeUndoneOnlyIfNoAttemptOfItWentUnanswered(t *testing.T) {
 	t.Parallel()
-	const unknown, unavailable, conflict, condition, done = "unknown", "unavailable", "conflict", "condition", "done"
+	const unknown, unavailable, conflict, condition, done, fault = "unknown", "unavailable", "conflict", "condition", "done", "fault"
 	for name, c := range map[string]struct {
 		answers     answers
 		transaction bool
@@ -64,6 +65,8 @@ func TestAWriteIsKnownToBeUndoneOnlyIfNoAttemptOfItWentUnanswered(t *testing.T) 
 		"a transaction meets another after one without answer":     {answers{"", busy}, true, unknown},
 		"a transaction meets another after it was throttled":       {answers{throttled, busy}, true, conflict},
 		"a transaction is refused after an attempt without answer": {answers{"", not}, true, condition},
+		"a write is not one that the table takes":                  {answers{bad}, false, fault},
+		"a transaction is not one that the table takes":            {answers{bad}, true, fault},
 		"a transaction is still at work":                           {answers{inProgress, inProgress}, true, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +99,7 @@ func TestAWriteIsKnownToBeUndoneOnlyIfNoAttemptOfItWentUnanswered(t *testing.T) 
 			case refused != nil:
 				got = string(refused.Reasons[0].Code)
 			case err != nil:
-				got = err.Error()
+				got = fault
 			}
 			if got != c.want {
 				t.Errorf("got %s, want %s (%v)", got, c.want, err)

@@ -310,7 +310,12 @@ func Flag(b bool) Value { return &types.AttributeValueMemberBOOL{Value: b} }
 func Map(m Item) Value { return &types.AttributeValueMemberM{Value: m} }
 
 // Bytes makes a binary value.
-func Bytes(b []byte) Value { return &types.AttributeValueMemberB{Value: b} }
+func Bytes(b []byte) Value {
+	if b == nil {
+		b = []byte{} // the SDK leaves nil out, and DynamoDB refuses a value of no type
+	}
+	return &types.AttributeValueMemberB{Value: b}
+}
 
 // Texts makes a list of strings.
 func Texts(list []string) Value {

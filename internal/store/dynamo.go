@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // callTime bounds one table call with its retries; one attempt of it is bounded
@@ -303,7 +304,7 @@ func (w Write) transactItem() types.TransactWriteItem {
 // whether asking again can help.
 func readFault(doing string, err error) error {
 	var api smithy.APIError
-	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient && !throttled(api) {
+	if errors.As(err, &api) && rejected(err) && !throttled(api) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
@@ -334,13 +335,21 @@ func writeFault(doing string, err error) error {
 		return fmt.Errorf("%s: %w: %w", doing, ErrUnknown, err)
 	}
 	var api smithy.APIError
-	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultClient {
+	if errors.As(err, &api) && rejected(err) {
 		if throttled(api) {
 			return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
 		}
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, ErrUnknown, err)
+}
+
+// rejected says whether DynamoDB answered that it did not carry the request out.
+// The status tells: the SDK knows no type for some such answers, a
+// ValidationException and a refused signature among them.
+func rejected(err error) bool {
+	var answer *smithyhttp.ResponseError
+	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < 500
 }
 
 func throttled(api smithy.APIError) bool {
