@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"colophon/internal/content"
@@ -82,7 +83,8 @@ func (n NewToken) validate() error {
 		return &content.Error{Code: content.CodeInvalid, Field: field, Message: message}
 	}
 	switch {
-	case strings.TrimSpace(n.Name) == "" || !utf8.ValidString(n.Name) || utf8.RuneCountInString(n.Name) > longestName:
+	case strings.TrimSpace(n.Name) == "", !utf8.ValidString(n.Name), utf8.RuneCountInString(n.Name) > longestName,
+		strings.ContainsFunc(n.Name, unicode.IsControl):
 		return invalid("name", fmt.Sprintf("A token needs a name of 1 to %d characters that says who or what has it.", longestName))
 	case !n.Role.Valid():
 		return invalid("role", "A token's role is viewer, editor or admin.")
