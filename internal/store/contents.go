@@ -100,7 +100,7 @@ func (s *Contents) ListProjects(ctx context.Context, after string, limit int) ([
 	for i, item := range listed {
 		keys[i] = metaKey(textOf(item[attrSK]))
 	}
-	items, err := s.batch(ctx, keys)
+	items, err := batch(ctx, s.engine, s.table, keys)
 	if err != nil {
 		return nil, contentFault("read listed projects", err)
 	}
@@ -118,7 +118,7 @@ func (s *Contents) ListProjects(ctx context.Context, after string, limit int) ([
 // Draft reads a draft, and the project with it to tell apart which is missing.
 func (s *Contents) Draft(ctx context.Context, project, path string) (content.Draft, error) {
 	meta, head := metaKey(project), draftKey(project, path)
-	items, err := s.batch(ctx, []Key{meta, head})
+	items, err := batch(ctx, s.engine, s.table, []Key{meta, head})
 	switch {
 	case err != nil:
 		return content.Draft{}, contentFault("read draft", err)
@@ -209,7 +209,7 @@ func (s *Contents) Blobs(ctx context.Context, project string, hashes []content.H
 	for i, hash := range hashes {
 		keys[i] = blobKey(project, hash)
 	}
-	items, err := s.batch(ctx, keys)
+	items, err := batch(ctx, s.engine, s.table, keys)
 	if err != nil {
 		return nil, contentFault("read content", err)
 	}
@@ -371,7 +371,7 @@ func collect(ctx context.Context, engine Reader, q Query, limit int) ([]Item, er
 }
 
 // batch reads items by key, however many.
-func (s *Contents) batch(ctx context.Context, keys []Key) (map[Key]Item, error) {
+func batch(ctx context.Context, engine Reader, table string, keys []Key) (map[Key]Item, error) {
 	found := make(map[Key]Item, len(keys))
 	var asked []Key // each once: DynamoDB refuses repeats
 	for _, key := range keys {
@@ -382,7 +382,7 @@ func (s *Contents) batch(ctx context.Context, keys []Key) (map[Key]Item, error) 
 	}
 	for len(asked) > 0 {
 		n := min(len(asked), largestBatch)
-		items, err := s.engine.BatchGet(ctx, s.table, asked[:n])
+		items, err := engine.BatchGet(ctx, table, asked[:n])
 		if err != nil {
 			return nil, err
 		}

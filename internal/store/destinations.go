@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"colophon/internal/delivery"
@@ -67,7 +66,7 @@ func (s *Destinations) Holdings(ctx context.Context, project string, ids []strin
 		d := delivery.Destination{Project: project, ID: id}
 		keys = append(keys, slotKey(d), settingsKey(d))
 	}
-	items, err := s.batch(ctx, keys)
+	items, err := batch(ctx, s.engine, s.table, keys)
 	if err != nil {
 		return nil, told("read destinations", err)
 	}
@@ -92,24 +91,6 @@ func holding(project, id string, items map[Key]Item) destination.Holding {
 	return h
 }
 
-// batch reads items of the delivery table by their keys, as many as it takes.
-func (s *Destinations) batch(ctx context.Context, keys []Key) (map[Key]Item, error) {
-	const most = 100 // of a BatchGetItem
-	items := make(map[Key]Item, len(keys))
-	for len(keys) > 0 {
-		part := keys[:min(most, len(keys))]
-		keys = keys[len(part):]
-		read, err := s.engine.BatchGet(ctx, s.table, part)
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range read {
-			items[Key{PK: textOf(item[attrPK]), SK: textOf(item[attrSK])}] = item
-		}
-	}
-	return items, nil
-}
-
 // Read is the worker's read, so that a person's action and the worker decide
 // from the same.
 func (s *Destinations) Read(ctx context.Context, key delivery.Key) (delivery.Reading, error) {
@@ -123,17 +104,17 @@ func (s *Destinations) Release(ctx context.Context, project string, release int6
 	if err != nil || item == nil {
 		return nil, false, told("read release", err)
 	}
-	a := &attributes{item: item}
-	ids := a.optionalTexts(attrDestinations)
-	if a.fault != nil {
-		return nil, false, fmt.Errorf("release: %w", a.fault)
+	r, err := decodeRelease(project, item)
+	if err != nil {
+		return nil, false, err
 	}
+	ids := r.Destinations
 	keys := make([]Key, 0, 3*len(ids))
 	for _, id := range ids {
 		d := delivery.Destination{Project: project, ID: id}
 		keys = append(keys, deliveryKey(delivery.Key{Destination: d, Release: release}), slotKey(d), settingsKey(d))
 	}
-	items, err := s.batch(ctx, keys)
+	items, err := batch(ctx, s.engine, s.table, keys)
 	if err != nil {
 		return nil, false, told("read deliveries", err)
 	}
@@ -161,20 +142,17 @@ func (s *Destinations) Range(ctx context.Context, d delivery.Destination, from, 
 		Table: s.table, PK: Text(destinationPK(d.Project, d.ID)),
 		From: Text(releaseSK(max(from, 1))), To: Text(releaseSK(to)), Descending: true,
 	}
-	var deliveries []delivery.Delivery
-	for len(deliveries) < limit && max(from, 1) <= to {
-		q.Limit = int32(min(limit-len(deliveries), math.MaxInt32))
-		page, err := s.engine.Query(ctx, q)
-		if err != nil {
-			return nil, told("read deliveries", err)
-		}
-		for _, item := range page.Items {
-			if _, _, release, ok := parseDeliveryKey(textOf(item[attrPK]), textOf(item[attrSK])); ok {
-				deliveries = append(deliveries, *decodeDelivery(delivery.Key{Destination: d, Release: release}, item))
-			}
-		}
-		if q.After = page.Last; q.After == nil {
-			break
+	if max(from, 1) > to {
+		return nil, nil // DynamoDB refuses bounds in the wrong order
+	}
+	items, err := collect(ctx, s.engine, q, limit)
+	if err != nil {
+		return nil, told("read deliveries", err)
+	}
+	deliveries := make([]delivery.Delivery, 0, len(items))
+	for _, item := range items {
+		if _, _, release, ok := parseDeliveryKey(textOf(item[attrPK]), textOf(item[attrSK])); ok {
+			deliveries = append(deliveries, *decodeDelivery(delivery.Key{Destination: d, Release: release}, item))
 		}
 	}
 	return deliveries, nil
