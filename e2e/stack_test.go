@@ -1,0 +1,350 @@
+//go:build stack
+
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"colophon/client"
+	"colophon/internal/access"
+	"colophon/internal/store"
+)
+
+// longest is how long a test waits for anything: a killed worker's lease and its
+// message's visibility are 45 s together, on a machine that does other things too.
+const longest = 3 * time.Minute
+
+// stack is what the stack's description says, and clients to it.
+type stack struct {
+	API          string            `json:"api"`
+	Endpoint     string            `json:"endpoint"`
+	Region       string            `json:"region"`
+	Outputs      map[string]string `json:"outputs"`
+	Resources    map[string]string `json:"resources"`
+	Environments string            `json:"environments"`
+
+	settings aws.Config
+	lambda   *lambda.Client
+	queues   *sqs.Client
+	tables   *dynamodb.Client
+	logs     *cloudwatchlogs.Client
+	token    string // an admin's
+}
+
+var running *stack
+
+func TestMain(m *testing.M) {
+	var err error
+	if running, err = open(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func open() (*stack, error) {
+	path := os.Getenv("COLOPHON_STACK")
+	if path == "" {
+		return nil, errors.New("e2e: COLOPHON_STACK names no running stack: use `make test`, or `make up` and name its stack.json")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("e2e: %w", err)
+	}
+	s := &stack{}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("e2e: %s: %w", path, err)
+	}
+	s.settings = aws.Config{
+		Region: s.Region, BaseEndpoint: &s.Endpoint, Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	}
+	s.lambda, s.queues = lambda.NewFromConfig(s.settings), sqs.NewFromConfig(s.settings)
+	s.tables, s.logs = dynamodb.NewFromConfig(s.settings), cloudwatchlogs.NewFromConfig(s.settings)
+	engine, err := store.NewDynamo(store.DynamoConfig{Client: s.tables})
+	if err != nil {
+		return nil, err
+	}
+	kept, err := store.NewTokens(store.TokensConfig{Engine: engine, Table: s.Outputs["ContentTableName"]})
+	if err != nil {
+		return nil, err
+	}
+	service, err := access.New(access.Config{Tokens: kept})
+	if err != nil {
+		return nil, err
+	}
+	_, s.token, err = service.CreateToken(context.Background(), access.NewToken{Name: "e2e", Role: access.Admin})
+	return s, err
+}
+
+func (s *stack) client(t testing.TB) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{Address: s.API, Token: s.token, HTTP: &http.Client{Timeout: time.Minute}})
+	must(t, err)
+	return c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if problem := client.AsProblem(err); problem != nil {
+		t.Fatalf("%d %s: %s", problem.StatusCode, problem.Response.Code.Value, problem.Response.Detail.Value)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// project is a project of a test's own, with one document and a destination for
+// each receiver.
+type project struct {
+	t      testing.TB
+	api    *client.Client
+	id     string
+	hooks  []string // destinations' ids
+	secret []string
+}
+
+func newProject(t testing.TB, receivers ...*receiver) *project {
+	t.Helper()
+	p := &project{t: t, api: running.client(t)}
+	created, err := p.api.CreateProject(t.Context(), &client.NewProject{Name: t.Name()})
+	must(t, err)
+	p.id = created.ID
+	p.save("guide.md", "# Guide\n")
+	for i, r := range receivers {
+		p.add(fmt.Sprintf("receiver %d", i+1), r.URL)
+	}
+	return p
+}
+
+func (p *project) add(name, url string) {
+	p.t.Helper()
+	created, err := p.api.CreateDestination(p.t.Context(), &client.NewDestination{Name: name, URL: url},
+		client.CreateDestinationParams{Project: p.id})
+	must(p.t, err)
+	p.hooks = append(p.hooks, created.Response.Destination.ID)
+	p.secret = append(p.secret, created.Response.Secret)
+}
+
+func (p *project) save(path, text string) {
+	p.t.Helper()
+	_, err := p.api.PutDocument(p.t.Context(), &client.PutDocumentReqWithContentType{
+		ContentType: "text/markdown", Content: client.PutDocumentReq{Data: strings.NewReader(text)},
+	}, client.PutDocumentParams{Project: p.id, Path: path})
+	must(p.t, err)
+}
+
+// publish publishes whether anything changed or not.
+func (p *project) publish() int64 {
+	p.t.Helper()
+	release, err := p.api.PublishRelease(p.t.Context(), client.NewOptPublish(client.Publish{
+		Message: client.NewOptString("news"), Force: client.NewOptBool(true),
+	}), client.PublishReleaseParams{Project: p.id})
+	must(p.t, err)
+	return release.Response.Number
+}
+
+func (p *project) delivery(release int64) client.Delivery {
+	p.t.Helper()
+	d, err := p.api.GetDelivery(p.t.Context(), client.GetDeliveryParams{Project: p.id, Destination: p.hooks[0], Release: release})
+	must(p.t, err)
+	return *d
+}
+
+// becomes waits until a delivery is in the state, and returns it.
+func (p *project) becomes(release int64, state client.DeliveryState) client.Delivery {
+	p.t.Helper()
+	var d client.Delivery
+	eventually(p.t, fmt.Sprintf("release %d is %s", release, state), func() bool {
+		d = p.delivery(release)
+		return d.State == state
+	}, func() string { return fmt.Sprintf("it is %s: %s", d.State, strings.Join(d.Timeline, " ")) })
+	return d
+}
+
+// eventually asks until it holds. The system tells nobody when a table was
+// written, so the table is asked.
+func eventually(t testing.TB, what string, holds func() bool, say func() string) {
+	t.Helper()
+	deadline := time.NewTimer(longest)
+	defer deadline.Stop()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for !holds() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("within %v not: %s. %s", longest, what, say())
+		case <-again.C:
+		}
+	}
+}
+
+// request is what a receiver got.
+type request struct {
+	Header http.Header
+	Body   string
+	At     time.Time
+}
+
+func (r request) id() string { return r.Header.Get("Webhook-Id") }
+
+func (r request) release() int64 {
+	var body struct{ Data struct{ Release int64 } }
+	_ = json.Unmarshal([]byte(r.Body), &body)
+	return body.Data.Release
+}
+
+// receiver answers on loopback as its script says and keeps what it got.
+type receiver struct {
+	*httptest.Server
+	arrived chan request
+
+	mu   sync.Mutex
+	got  []request
+	says func(n int, r request) int // n counts from 1
+}
+
+// newReceiver's script is the statuses of the first answers; the last one stays.
+func newReceiver(t testing.TB, statuses ...int) *receiver {
+	t.Helper()
+	r := &receiver{arrived: make(chan request, 10000)}
+	r.says = func(n int, _ request) int {
+		if len(statuses) == 0 {
+			return http.StatusNoContent
+		}
+		return statuses[min(n, len(statuses))-1]
+	}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		return // the sender was killed
+	}
+	got := request{Header: q.Header, Body: string(body), At: time.Now()}
+	r.mu.Lock()
+	r.got = append(r.got, got)
+	n, says := len(r.got), r.says
+	r.mu.Unlock()
+	status := says(n, got)
+	w.WriteHeader(status)
+	r.arrived <- got
+}
+
+// next is the next request that arrives.
+func (r *receiver) next(t testing.TB) request {
+	t.Helper()
+	select {
+	case q := <-r.arrived:
+		return q
+	case <-time.After(longest):
+		t.Fatalf("nothing arrived within %v", longest)
+		return request{}
+	}
+}
+
+func (r *receiver) requests() []request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]request(nil), r.got...)
+}
+
+// mapping is the event source mapping of a function from a source whose ARN ends so.
+func (s *stack) mapping(t testing.TB, function, source string) string {
+	t.Helper()
+	list, err := s.lambda.ListEventSourceMappings(t.Context(), &lambda.ListEventSourceMappingsInput{FunctionName: aws.String(s.Resources[function])})
+	must(t, err)
+	for _, m := range list.EventSourceMappings {
+		if strings.HasSuffix(aws.ToString(m.EventSourceArn), source) {
+			return aws.ToString(m.UUID)
+		}
+	}
+	t.Fatalf("%s has no mapping from %s", function, source)
+	return ""
+}
+
+// enable switches a mapping on or off and waits until it is.
+func (s *stack) enable(t testing.TB, mapping string, on bool) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	want := "Disabled"
+	if on {
+		want = "Enabled"
+	}
+	_, err := s.lambda.UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{UUID: &mapping, Enabled: &on})
+	must(t, err)
+	var state string
+	eventually(t, "the mapping is "+want, func() bool {
+		m, err := s.lambda.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: &mapping})
+		must(t, err)
+		state = aws.ToString(m.State)
+		return state == want
+	}, func() string { return "it is " + state })
+}
+
+func queueName(url string) string { return url[strings.LastIndex(url, "/")+1:] }
+
+// configure sets variables of a function's environment for the test's time.
+func (s *stack) configure(t testing.TB, function string, variables map[string]string) {
+	t.Helper()
+	name := s.Resources[function]
+	before, err := s.lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &name})
+	must(t, err)
+	set := map[string]string{}
+	for key, value := range before.Environment.Variables {
+		set[key] = value
+	}
+	for key, value := range variables {
+		set[key] = value
+	}
+	s.setEnvironment(t, name, set)
+	t.Cleanup(func() { s.setEnvironment(t, name, before.Environment.Variables) })
+}
+
+func (s *stack) setEnvironment(t testing.TB, name string, variables map[string]string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	_, err := s.lambda.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{
+		FunctionName: &name, Environment: &lambdatypes.Environment{Variables: variables},
+	})
+	must(t, err)
+	eventually(t, name+" is configured", func() bool {
+		f, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
+		must(t, err)
+		return f.LastUpdateStatus == lambdatypes.LastUpdateStatusSuccessful
+	}, func() string { return "" })
+}
+
+// killOnce makes a function's process die at a kill point, once. It returns a
+// question: did it?
+func (s *stack) killOnce(t testing.TB, function, point string) (died func() bool) {
+	t.Helper()
+	once := filepath.Join(t.TempDir(), "killed")
+	s.configure(t, function, map[string]string{"COLOPHON_KILL_AT": point, "COLOPHON_KILL_ONCE": once})
+	return func() bool {
+		_, err := os.Stat(once)
+		return err == nil
+	}
+}
