@@ -19,9 +19,10 @@
 //
 // An idle sweep costs 64 queries of an empty index, half a read unit each: 32
 // units a minute, 1,382,400 in a month of 30 days. At 0.125 dollars for a million
-// that is 0.17 dollars a month. A delivery that is swept costs 4 write units
-// (itself, and its place in the index) and a message; one that was swept before
-// costs one more, for the refusal that tells how often.
+// that is 0.17 dollars a month. A delivery of up to 1 KB that is swept costs
+// 3 write units (itself, and out of and into its place in the index) and a
+// message; one that was swept before costs one more, for the refusal that tells
+// how often.
 //
 // It leaves what is done about a delivery to internal/delivery and the index's
 // conditions to internal/store.

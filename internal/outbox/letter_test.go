@@ -19,13 +19,19 @@ func newDeadLetters(t testing.TB, dead string, queue *outbox.Sender) *outbox.Dea
 	t.Helper()
 	client := queueClient()
 	d, err := outbox.NewDeadLetters(outbox.DeadLettersConfig{
-		QueueURL: dead, Queue: queue,
-		Receive: client.ReceiveMessage, Delete: client.DeleteMessage, ChangeVisibility: client.ChangeMessageVisibility,
+		QueueURL: dead, Queue: queue, Receive: receive,
+		Delete: client.DeleteMessage, ChangeVisibility: client.ChangeMessageVisibility,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// receive does not wait: this engine hides nothing from a short poll.
+func receive(ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	in.WaitTimeSeconds = 0
+	return queueClient().ReceiveMessage(ctx, in)
 }
 
 func look(t testing.TB, d *outbox.DeadLetters, most int) []outbox.DeadLetter {
@@ -98,7 +104,7 @@ func TestALetterThatSQSMovedAfterTooManyReceivesNamesItsQueue(t *testing.T) {
 	}
 	d := newDeadLetters(t, dead, sender)
 	d.Receive = func(ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-		out, err := queueClient().ReceiveMessage(ctx, in)
+		out, err := receive(ctx, in)
 		if err == nil {
 			for _, m := range out.Messages { // SQS says it, this engine does not
 				m.Attributes["DeadLetterQueueSourceArn"] = attribute(t, queue, types.QueueAttributeNameQueueArn)
@@ -224,7 +230,7 @@ func TestALookThatFailsHandsOverWhatItHasReceived(t *testing.T) {
 		if asked++; asked == 2 {
 			return nil, errors.New("down")
 		}
-		return queueClient().ReceiveMessage(ctx, in)
+		return receive(ctx, in)
 	}
 	if letters, err := o.Look(t.Context(), 20); err == nil || len(letters) != 10 {
 		t.Errorf("%d letters, %v", len(letters), err)

@@ -115,6 +115,10 @@ func (s *Sweep) moveOn(ctx context.Context, d Due, sweeps int64, next func(int64
 	if err != nil {
 		return Swept{}, err
 	}
+	swept := Swept{Sweeps: sweeps + 1}
 	a := &attributes{item: item}
-	return Swept{TryAt: a.optionalTime(attrTryAt), Sweeps: sweeps + 1}, nil
+	if tryAt := a.optionalTime(attrTryAt); a.fault == nil {
+		swept.TryAt = tryAt
+	}
+	return swept, nil
 }
