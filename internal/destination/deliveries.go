@@ -61,14 +61,12 @@ func (s *Service) send(ctx context.Context, doing string, key delivery.Key,
 // read reads until the reading is of one piece. One that stays torn shows a
 // destination whose newest delivery has expired.
 func (s *Service) read(ctx context.Context, key delivery.Key) (delivery.Reading, error) {
-	const tries = 3
-	for try := range tries {
+	for again := 0; ; again++ {
 		r, err := s.history.Read(ctx, key)
-		if err != nil || !r.Torn() || try == tries-1 {
+		if err != nil || !r.Torn() || again == 2 {
 			return r, err
 		}
 	}
-	panic("unreachable")
 }
 
 // Delivery returns one delivery with its attempts.

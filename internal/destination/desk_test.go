@@ -31,6 +31,7 @@ type desk struct {
 	*destination.Service
 	t        *testing.T
 	project  string
+	config   destination.Config
 	tables   enginetest.Tables
 	engine   store.Engine
 	sealer   *sealer
@@ -54,10 +55,11 @@ func newDesk(t *testing.T, between ...func(store.Engine) store.Engine) *desk {
 		Engine: d.engine, ContentTable: d.tables.Content, DeliveryTable: d.tables.Delivery,
 	})
 	must(t, err)
-	d.Service, err = destination.New(destination.Config{
+	d.config = destination.Config{
 		Store: destinations, History: destinations, Sealer: d.sealer, Clock: d.now, Random: rand.Reader,
 		ParseTarget: func(raw string) (*url.URL, error) { return egress.ParseTarget(raw) },
-	})
+	}
+	d.Service, err = destination.New(d.config)
 	must(t, err)
 
 	contents, err := store.NewContents(store.ContentsConfig{

@@ -753,6 +753,59 @@ func TestAnotherProjectsDestinationIsNotThere(t *testing.T) {
 	}
 }
 
+// tornHistory answers the first read of a delivery as it was before the last
+// transaction, beside the slot as it is after it.
+type tornHistory struct {
+	destination.History
+	before *delivery.Delivery
+}
+
+func (h *tornHistory) Read(ctx context.Context, key delivery.Key) (delivery.Reading, error) {
+	r, err := h.History.Read(ctx, key)
+	if h.before != nil {
+		r.Rang, r.Newest, h.before = h.before, h.before, nil
+	}
+	return r, err
+}
+
+func TestATornReadIsReadAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.add()
+	release := d.publish()
+	before := d.delivery(id, release).Delivery
+	d.ring(id, release)
+	d.config.History = &tornHistory{History: d.config.History, before: &before}
+	people, err := destination.New(d.config)
+	must(t, err)
+	again, err := people.Redeliver(t.Context(), d.key(id, release), destination.Redelivery{})
+	must(t, err) // and not: it has not ended
+	if again.Round != 2 {
+		t.Errorf("redelivered: %+v", again)
+	}
+}
+
+func TestANewerReleaseThatHasExpiredStillNeedsForce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.add()
+	older, newer := d.publish(), int64(0)
+	d.ring(id, older)
+	newer = d.publish()
+	d.ring(id, newer)
+	key := store.Key{PK: "P#" + d.project + "#D#" + id, SK: fmt.Sprintf("R#%012d", newer)}
+	_, err := d.engine.Write(t.Context(), store.Write{Table: d.tables.Delivery, Key: key, Delete: true})
+	must(t, err)
+	_, err = d.Redeliver(t.Context(), d.key(id, older), destination.Redelivery{})
+	if e := want(t, err, destination.CodeNotNewest); e.Newest != newer {
+		t.Errorf("refusal: %+v", e)
+	}
+	_, err = d.Redeliver(t.Context(), d.key(id, older), destination.Redelivery{Force: true, Over: newer})
+	must(t, err)
+	d.ring(id, older)
+	d.receiver.arrived(t, older, newer, older)
+}
+
 // faulted is a desk whose people meet the faults that choose gives, from when on is set.
 func faulted(t *testing.T) (d *desk, set func(faults ...storetest.Fault)) {
 	t.Helper()
