@@ -244,11 +244,15 @@ func (s *Deliveries) transitionWrite(d delivery.Delivery, t delivery.Transition,
 	if old := t.Attempt.Number - delivery.AttemptsKept; old > 0 {
 		changes = append(changes, Remove(At(attrAttempts, strconv.FormatInt(old, 10))))
 	}
-	for name, wait := range map[string]time.Duration{attrAsked: t.Asked, attrUsed: t.Used} {
-		if wait > 0 {
-			changes = append(changes, Set(At(name), durationMillis(wait)))
+	// In one order: a transaction that is asked for again must be the very same.
+	for _, wait := range []struct {
+		name string
+		time time.Duration
+	}{{attrAsked, t.Asked}, {attrUsed, t.Used}} {
+		if wait.time > 0 {
+			changes = append(changes, Set(At(wait.name), durationMillis(wait.time)))
 		} else {
-			changes = append(changes, Remove(At(name)))
+			changes = append(changes, Remove(At(wait.name)))
 		}
 	}
 	if !t.Status.Terminal() {
