@@ -129,7 +129,9 @@ func (r *Refusal) Is(target error) bool {
 	case ErrMoved:
 		return r.Project != nil
 	case ErrBusy:
-		return r.Busy && r.Project == nil && r.Use == nil && len(r.Other) == 0
+		// While another transaction is at work, what else is refused may be its
+		// doing: a release that exists where the project has not moved yet.
+		return r.Busy && r.Project == nil && r.Use == nil
 	}
 	return false
 }
