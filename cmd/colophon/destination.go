@@ -96,7 +96,7 @@ shown this once, goes to standard output.`,
 					if !ok {
 						return usage("--header is NAME: VALUE")
 					}
-					custom[strings.TrimSpace(key)] = client.HeaderValue(strings.TrimSpace(value))
+					custom[strings.TrimSpace(key)] = strings.TrimSpace(value)
 				}
 				ask.Headers = client.NewOptNewDestinationHeaders(custom)
 			}
