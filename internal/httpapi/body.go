@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"unicode/utf8"
 )
 
 // largestBody is how many bytes of a request are read: a document's 256 KiB fit
@@ -48,10 +49,13 @@ func isJSON(contentType string) bool {
 // of the body itself.
 type jsonError struct {
 	wrong        string
-	line, column int // from 1; the column counts bytes
+	line, column int // from 1; the column counts bytes; 0: the body as a whole
 }
 
 func (e *jsonError) Error() string {
+	if e.line == 0 {
+		return e.wrong
+	}
 	return fmt.Sprintf("%s, at line %d, column %d", e.wrong, e.line, e.column)
 }
 
@@ -59,9 +63,12 @@ func (e *jsonError) Error() string {
 const deepest = 32
 
 // checkJSON refuses what the generated decoder would let pass or could not place:
-// text that is not JSON, repeated keys, of which it would take the last, and
+// text that is not UTF-8 or not JSON, repeated keys, of which it would take the last, and
 // anything behind the value's end.
 func checkJSON(text []byte) error {
+	if !utf8.Valid(text) {
+		return &jsonError{wrong: "It is not text in UTF-8"}
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	wrong := walk(d, 0)
 	if wrong == "" {

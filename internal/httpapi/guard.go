@@ -57,7 +57,9 @@ func (a *API) guard(next http.Handler) http.Handler {
 		if asked.contentType != "" {
 			r.Header.Set("Content-Type", asked.contentType)
 		}
-		r.Body = &body{r: http.MaxBytesReader(answer, r.Body, largestBody), json: isJSON(asked.contentType)}
+		// What is put is a document, also where it is JSON: it is kept as it came.
+		checked := r.Method != http.MethodPut && isJSON(asked.contentType)
+		r.Body = &body{r: http.MaxBytesReader(answer, r.Body, largestBody), json: checked}
 		next.ServeHTTP(answer, r)
 	})
 }

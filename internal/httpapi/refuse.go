@@ -23,7 +23,7 @@ func (a *API) refuseRequest(ctx context.Context, w http.ResponseWriter, r *http.
 	)
 	switch {
 	case errors.As(err, &inParams):
-		a.write(w, wrongParameter(id, inParams))
+		a.write(w, wrongParameter(id, inParams, r))
 	case errors.As(err, &inBody):
 		a.write(w, wrongBody(id, inBody, r))
 	default: // an answer could not be written
@@ -63,7 +63,7 @@ var fields = map[openapi.OperationName][]string{
 	openapi.RedeliverOperation:               {"force", "over"},
 }
 
-func wrongParameter(id string, err *ogenerrors.DecodeParamsError) *problemAnswer {
+func wrongParameter(id string, err *ogenerrors.DecodeParamsError, r *http.Request) *problemAnswer {
 	var one *ogenerrors.DecodeParamError
 	if !errors.As(err, &one) {
 		return problem(id, codeInvalid, "A parameter of this request is not right.")
@@ -72,8 +72,8 @@ func wrongParameter(id string, err *ogenerrors.DecodeParamsError) *problemAnswer
 		return problem(id, codeNotFound, "There is nothing at this address. Check the ids and numbers in it.")
 	}
 	detail := fmt.Sprintf("%s is %s.", one.Name, expected[one.Name])
-	if errors.Is(err, validate.ErrFieldRequired) {
-		detail = fmt.Sprintf("%s is missing. It is %s.", one.Name, expected[one.Name])
+	if one.In == "query" && !r.URL.Query().Has(one.Name) {
+		detail = fmt.Sprintf("%s is missing from the query. It is %s.", one.Name, expected[one.Name])
 	}
 	p := problem(id, codeInvalid, detail)
 	p.Response.Field = optional(one.Name)
@@ -91,8 +91,8 @@ func wrongBody(id string, err *ogenerrors.DecodeRequestError, r *http.Request) *
 	}
 	switch {
 	case errors.As(err, &badJSON):
-		return problem(id, codeInvalid, badJSON.Error()+" of the body.")
-	case errors.Is(err, validate.ErrBodyRequired):
+		return problem(id, codeInvalid, "The body cannot be read. "+badJSON.Error()+".")
+	case errors.Is(err, validate.ErrBodyRequired), r.ContentLength == 0:
 		return problem(id, codeInvalid, "This needs a body. "+takes)
 	case !isJSON(r.Header.Get("Content-Type")):
 		return problem(id, codeUnsupportedMediaType, "Send the body as JSON, with the header “Content-Type: application/json”.")

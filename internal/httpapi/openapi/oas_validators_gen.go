@@ -417,7 +417,7 @@ func (s DestinationChangeHeaders) Validate() error {
 			if err := (validate.String{
 				MinLength:     0,
 				MinLengthSet:  false,
-				MaxLength:     3072,
+				MaxLength:     2048,
 				MaxLengthSet:  true,
 				Email:         false,
 				Hostname:      false,
@@ -709,7 +709,7 @@ func (s NewDestinationHeaders) Validate() error {
 			if err := (validate.String{
 				MinLength:     0,
 				MinLengthSet:  false,
-				MaxLength:     3072,
+				MaxLength:     2048,
 				MaxLengthSet:  true,
 				Email:         false,
 				Hostname:      false,
