@@ -1,23 +1,17 @@
-// Command api answers the JSON API behind API Gateway.
+// Api answers the JSON API behind API Gateway: see internal/httpapi.
 package main
 
 import (
 	"log"
 	"os"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"colophon/internal/function/api"
-	"colophon/internal/runtime"
 )
 
 func main() {
-	environment, err := runtime.ReadAPI(os.Getenv)
-	if err != nil {
-		log.Fatal(err)
-	}
-	main, err := api.New(api.Config{Environment: environment, Getenv: os.Getenv, Log: runtime.NewLog(), Clock: time.Now})
+	main, err := api.New(os.Getenv, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
