@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"colophon/client"
+	"colophon/internal/killpoint"
 )
 
-// These tests change the functions that all share, so they run one after another
-// and before those that run side by side.
+// These tests give orders to functions that all share, so they run one after
+// another and before those that run side by side.
 
 // F05
 func TestOnlyTheNewestIsSentAfterAnOutageOfTheWorker(t *testing.T) {
@@ -42,7 +43,7 @@ func TestOnlyTheNewestIsSentAfterAnOutageOfTheWorker(t *testing.T) {
 
 // F03
 func TestAWorkerKilledBetweenSendAndRecordComesBackWithTheSameIDAndBody(t *testing.T) {
-	died := running.killOnce(t, "DeliverFunction", "after-send")
+	died := running.kill(t, killpoint.AfterSend)
 	r := newReceiver(t)
 	p := newProject(t, r)
 	release := p.publish()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,6 +28,7 @@ import (
 
 	"colophon/client"
 	"colophon/internal/access"
+	"colophon/internal/killpoint"
 	"colophon/internal/store"
 )
 
@@ -49,6 +51,7 @@ type stack struct {
 	tables   *dynamodb.Client
 	logs     *cloudwatchlogs.Client
 	token    string // an admin's
+	orders   string // where the functions look for orders
 }
 
 var running *stack
@@ -59,7 +62,17 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	orders, err := os.MkdirTemp("", "colophon-orders-")
+	if err == nil {
+		err = running.obey(context.Background(), orders)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(orders)
+	os.Exit(code)
 }
 
 func open() (*stack, error) {
@@ -306,45 +319,61 @@ func (s *stack) enable(t testing.TB, mapping string, on bool) {
 
 func queueName(url string) string { return url[strings.LastIndex(url, "/")+1:] }
 
-// configure sets variables of a function's environment for the test's time.
-func (s *stack) configure(t testing.TB, function string, variables map[string]string) {
-	t.Helper()
-	name := s.Resources[function]
-	before, err := s.lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &name})
-	must(t, err)
-	set := map[string]string{}
-	for key, value := range before.Environment.Variables {
-		set[key] = value
-	}
-	for key, value := range variables {
-		set[key] = value
-	}
-	s.setEnvironment(t, name, set)
-	t.Cleanup(func() { s.setEnvironment(t, name, before.Environment.Variables) })
-}
-
-func (s *stack) setEnvironment(t testing.TB, name string, variables map[string]string) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	_, err := s.lambda.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{
-		FunctionName: &name, Environment: &lambdatypes.Environment{Variables: variables},
-	})
-	must(t, err)
-	eventually(t, name+" is configured", func() bool {
+// obey makes the functions, which are test builds, look for orders in a folder:
+// see internal/killpoint and internal/clock.
+func (s *stack) obey(ctx context.Context, orders string) error {
+	s.orders = orders
+	for _, function := range []string{"ApiFunction", "OutboxStreamFunction", "DeliverFunction", "SweepFunction"} {
+		name := s.Resources[function]
 		f, err := s.lambda.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
-		must(t, err)
-		return f.LastUpdateStatus == lambdatypes.LastUpdateStatusSuccessful
-	}, func() string { return "" })
+		if err != nil {
+			return fmt.Errorf("e2e: %w", err)
+		}
+		f.Environment.Variables["COLOPHON_ORDERS"] = orders
+		_, err = s.lambda.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{
+			FunctionName: &name, Environment: &lambdatypes.Environment{Variables: f.Environment.Variables},
+		})
+		if err != nil {
+			return fmt.Errorf("e2e: %w", err)
+		}
+		updated := lambda.NewFunctionUpdatedV2Waiter(s.lambda, func(o *lambda.FunctionUpdatedV2WaiterOptions) {
+			o.MinDelay, o.MaxDelay = 100*time.Millisecond, time.Second
+		})
+		if err := updated.Wait(ctx, &lambda.GetFunctionInput{FunctionName: &name}, longest); err != nil {
+			return fmt.Errorf("e2e: %s is not configured: %w", function, err)
+		}
+	}
+	return nil
 }
 
-// killOnce makes a function's process die at a kill point, once. It returns a
-// question: did it?
-func (s *stack) killOnce(t testing.TB, function, point string) (died func() bool) {
+// kill orders the next process that passes the point to die there. It returns a
+// question: did one?
+func (s *stack) kill(t testing.TB, point killpoint.Name) (died func() bool) {
 	t.Helper()
-	once := filepath.Join(t.TempDir(), "killed")
-	s.configure(t, function, map[string]string{"COLOPHON_KILL_AT": point, "COLOPHON_KILL_ONCE": once})
+	order := filepath.Join(s.orders, "kill-"+string(point))
+	must(t, os.WriteFile(order, nil, 0o600))
+	t.Cleanup(func() { _ = os.Remove(order) })
 	return func() bool {
-		_, err := os.Stat(once)
-		return err == nil
+		_, err := os.Stat(order)
+		return errors.Is(err, fs.ErrNotExist)
+	}
+}
+
+// moveClock moves the functions' clock for the test's time.
+func (s *stack) moveClock(t testing.TB, by time.Duration) {
+	t.Helper()
+	clock := filepath.Join(s.orders, "clock")
+	must(t, os.WriteFile(clock+".new", []byte(by.String()), 0o600))
+	must(t, os.Rename(clock+".new", clock)) // whole, whenever a function looks
+	t.Cleanup(func() { _ = os.Remove(clock) })
+}
+
+// sweep runs the sweeper now instead of at the next full minute.
+func (s *stack) sweep(t testing.TB) {
+	t.Helper()
+	out, err := s.lambda.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(s.Resources["SweepFunction"]), Payload: []byte("{}")})
+	must(t, err)
+	if out.FunctionError != nil {
+		t.Fatalf("the sweeper failed: %s %s", *out.FunctionError, out.Payload)
 	}
 }

@@ -1,8 +1,9 @@
 // Package clock is the functions' wall clock.
 //
-// In a build with the tag killpoints it can be moved: COLOPHON_CLOCK names a file
-// with a Go duration that is added to the time, so that a test can look at an
-// hour of retries without waiting for it. Any other build has no such thing.
+// In a build with the tag killpoints it can be moved: COLOPHON_ORDERS names a
+// folder, and the file clock in it holds a Go duration that is added to the time,
+// so that a test can look at an hour of retries without waiting for it. Any other
+// build has no such thing.
 //
 // The slot's lease stands on this clock and not on a monotonic one, which stops
 // in a frozen sandbox (I1).

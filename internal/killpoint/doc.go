@@ -2,10 +2,10 @@
 // tests can show that a crash there loses nothing (I5) and sends nothing twice
 // under another id (I4).
 //
-// Only a build with the tag killpoints can be killed: COLOPHON_KILL_AT names the
-// point, and COLOPHON_KILL_ONCE a file that is made when it fires, so that it
-// fires once however often the function is started again. In any other build
-// [At] does nothing and is inlined away.
+// Only a build with the tag killpoints can be killed: COLOPHON_ORDERS names a
+// folder, and a file kill-<point> in it is an order that is carried out once, by
+// whichever process passes the point first. In any other build [At] does nothing
+// and is inlined away.
 package killpoint
 
 // Name is a point of the protocol.

@@ -42,28 +42,40 @@ func run(t *testing.T, program string, env ...string) (passed []string, killed b
 	return strings.Fields(string(out)), killed
 }
 
+// order makes a folder with one order in it.
+func order(t *testing.T, point string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "kill-"+point), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
 func TestATestBuildIsKilledAtTheNamedPointAndNowhereElse(t *testing.T) {
 	t.Parallel()
 	program := walk(t, "killpoints")
 	for i, name := range killpoint.Names() {
-		passed, killed := run(t, program, "COLOPHON_KILL_AT="+string(name))
+		passed, killed := run(t, program, "COLOPHON_ORDERS="+order(t, string(name)))
 		if !killed || len(passed) != i {
 			t.Errorf("%s: killed %v after %d points, want after %d", name, killed, len(passed), i)
 		}
 	}
-	if passed, killed := run(t, program, "COLOPHON_KILL_AT=no-such-point"); killed || len(passed) != len(killpoint.Names()) {
-		t.Errorf("killed %v after %v at a point that does not exist", killed, passed)
+	for _, folder := range []string{order(t, "no-such-point"), ""} {
+		if passed, killed := run(t, program, "COLOPHON_ORDERS="+folder); killed || len(passed) != len(killpoint.Names()) {
+			t.Errorf("killed %v after %v without an order", killed, passed)
+		}
 	}
 }
 
 func TestAKillHappensOnceAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	program := walk(t, "killpoints")
-	env := []string{"COLOPHON_KILL_AT=after-send", "COLOPHON_KILL_ONCE=" + filepath.Join(t.TempDir(), "fired")}
-	if _, killed := run(t, program, env...); !killed {
+	orders := "COLOPHON_ORDERS=" + order(t, "after-send")
+	if _, killed := run(t, program, orders); !killed {
 		t.Fatal("the first run was not killed")
 	}
-	if _, killed := run(t, program, env...); killed {
+	if _, killed := run(t, program, orders); killed {
 		t.Fatal("the second run was killed too")
 	}
 }
@@ -72,7 +84,7 @@ func TestAnOrdinaryBuildCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	program := walk(t, "")
 	for _, name := range killpoint.Names() {
-		if _, killed := run(t, program, "COLOPHON_KILL_AT="+string(name)); killed {
+		if _, killed := run(t, program, "COLOPHON_ORDERS="+order(t, string(name))); killed {
 			t.Errorf("killed at %s", name)
 		}
 	}

@@ -6,24 +6,23 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
-// At kills the process by SIGKILL where COLOPHON_KILL_AT names this point and
-// COLOPHON_KILL_ONCE does not say that it fired before.
+// At kills the process by SIGKILL where there is an order to. Taking the order
+// away is what carries it out once: of two processes one succeeds.
 func At(name Name) {
-	if os.Getenv("COLOPHON_KILL_AT") != string(name) {
+	orders := os.Getenv("COLOPHON_ORDERS")
+	if orders == "" {
 		return
 	}
-	if once := os.Getenv("COLOPHON_KILL_ONCE"); once != "" {
-		file, err := os.OpenFile(once, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			return
-		}
-		if err != nil {
-			panic("killpoint: " + err.Error()) // a test that never kills would pass
-		}
-		file.Close()
+	err := os.Remove(filepath.Join(orders, "kill-"+string(name)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		panic("killpoint: " + err.Error()) // a test that never kills would pass
 	}
 	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 		panic("killpoint: " + err.Error())
