@@ -16,6 +16,7 @@ const (
 
 	SilenceBeforeEnd = 2 * time.Second // no byte is written later than this before the lease's end
 	ClockAllowance   = 1 * time.Second // two sandboxes' clocks differ by no more
+	TornTime         = 3 * time.Second // a transaction's items are seen in part for no longer
 
 	SlowAttempt        = 2 * time.Second // a longer attempt marks the destination slow
 	SlowQueueAfter     = 6               // a message received this often goes to the slow queue

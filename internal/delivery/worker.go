@@ -218,12 +218,16 @@ func (a *answering) skipPlain(ctx context.Context, d Delivery, successor int64) 
 	return err
 }
 
-// read reads until the reading is whole; one that stays torn is decided about all
-// the same, for every write that follows is conditional on what was read.
+// read reads until the reading is whole. No transaction is under way for longer
+// than TornTime: what stays torn is a newest delivery that expired, or damage,
+// and is decided about as it is.
 func (a *answering) read(ctx context.Context) (Reading, error) {
-	for again := 0; ; again++ {
+	for pause := TornTime / 64; ; pause *= 2 {
 		reading, err := a.Reader.Read(ctx, a.ring.Key)
-		if err != nil || !reading.Torn() || again == 2 {
+		if err != nil || !reading.Torn() || pause >= TornTime {
+			return reading, err
+		}
+		if err := a.Sleep(ctx, pause); err != nil {
 			return reading, err
 		}
 	}
