@@ -105,7 +105,7 @@ def with_key_policy(by_role: Decision, document: str, session: AssumedRole, requ
 
 def key_policy(key_arn: str) -> str:
     _, _, _, region, account_id, resource = key_arn.split(":", 5)
-    return kms_stores[account_id][region].keys[resource.removeprefix("key/")].policy
+    return str(kms_stores[account_id][region].keys[resource.removeprefix("key/")].policy)
 
 
 def refused(context: RequestContext, session: AssumedRole, request: Request) -> CommonServiceException:
@@ -180,11 +180,11 @@ def dynamodb(call: Call) -> Needs:
     elif tables := parameters.get("RequestItems"):
         for name, part in tables.items():
             if operation == "BatchGetItem":
-                keys = part["Keys"]
+                touched = part["Keys"]
             else:
-                keys = [next(iter(one.values())) for one in part]  # PutRequest or DeleteRequest
-                keys = [one.get("Key") or one.get("Item") or {} for one in keys]
-            yield f"dynamodb:{operation}", table(name), leading(name, *keys)
+                requests = [next(iter(one.values())) for one in part]  # of a PutRequest or DeleteRequest
+                touched = [one.get("Key") or one.get("Item") or {} for one in requests]
+            yield f"dynamodb:{operation}", table(name), leading(name, *touched)
     elif name := parameters.get("TableName"):
         index = parameters.get("IndexName")
         resource = table(name) + (f"/index/{index}" if index else "")

@@ -150,6 +150,6 @@ def _translate_arns() -> None:
     fix_table_arn = DynamoDBProvider.fix_table_arn
 
     def fix_engine_arn(self: DynamoDBProvider, account_id: str, region_name: str, arn: str) -> str:
-        return fix_table_arn(self, account_id, region_name, arn.replace(":dynoxide:", ":ddblocal:"))
+        return str(fix_table_arn(self, account_id, region_name, arn.replace(":dynoxide:", ":ddblocal:")))
 
     DynamoDBProvider.fix_table_arn = fix_engine_arn

@@ -4,6 +4,7 @@ thing and says what happens without it."""
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from typing import Any
 from localstack import config
 from localstack.aws.connect import connect_to
 from localstack.runtime.server import twisted
+from localstack.services.lambda_.invocation import version_manager
 from localstack.services.lambda_.invocation.assignment import AssignmentException, AssignmentService
 from localstack.services.lambda_.invocation.execution_environment import ExecutionEnvironment, InvalidStatusException
 from localstack.services.lambda_.invocation.lambda_models import FunctionVersion, InitializationType
@@ -29,6 +31,8 @@ def install() -> None:
     reserve_environments_one_by_one()
     log_to_the_configured_group()
     keep_visibility_to_the_tenth_of_a_second()
+    if os.environ.get("COLOPHON_METRICS") != "1":
+        leave_out_metrics()
 
 
 def listen_where_configured() -> None:
@@ -89,7 +93,7 @@ def log_to_the_configured_group() -> None:
 
     def get_log_group_name(environment: ExecutionEnvironment) -> str:
         configured = (environment.function_version.config.logging_config or {}).get("LogGroup")
-        return configured or default_name(environment)
+        return str(configured or default_name(environment))
 
     def run_log_loop(handler: LogHandler, *_args: Any, **_kwargs: Any) -> None:
         client = connect_to.with_assumed_role(
@@ -138,3 +142,10 @@ def keep_visibility_to_the_tenth_of_a_second() -> None:
             worker.thread = start_thread(lambda *_: scheduler.run(), name="sqs-queue-update-worker")
 
     QueueUpdateWorker.start = start
+
+
+def leave_out_metrics() -> None:
+    """Each invocation writes CloudWatch metrics into a database file, which takes about as long as all else that
+    LocalStack does for it; alarms, which need the service, may be deployed nevertheless."""
+    version_manager.record_cw_metric_invocation = lambda **_: None
+    version_manager.record_cw_metric_error = lambda **_: None

@@ -1,4 +1,4 @@
-"""Event source mappings that behave as on AWS in the two respects in which LocalStack's pollers do not.
+"""Event source mappings that behave as on AWS where LocalStack's pollers do not.
 
 - A queue mapping runs as many batches at once as its MaximumConcurrency says (LocalStack: one). One thread per
   mapping long-polls the queue, and only while there is room for another batch, and hands batches to a pool of
@@ -6,7 +6,8 @@
 - A stream mapping is woken by a write to a table, and looks by itself only once a second; nothing is polled for in
   between. (AWS polls each shard four times a second; what a person sees is the same.)
 
-A mapping that is disabled lets the batches that run come to their end before it says Disabled.
+A mapping that is disabled lets the batches that run come to their end before it says Disabled, and one that is
+enabled again goes on in its stream where it was.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ LOG = logging.getLogger(__name__)
 LONG_POLL_SECONDS = 2  # how late a mapping notices that it was disabled, at most
 STREAM_LOOK_SECONDS = 1.0  # for what was written past this process, straight to the engine
 MOST_MESSAGES = 10  # of one ReceiveMessage
-MOST_CONNECTIONS = 256  # of a mapping's clients, which all of its batches share
+MOST_CONNECTIONS = 256
+STOP_SECONDS = 30  # for a mapping's last batches; a function of ours runs for 20 at most
 DEFAULT_CONCURRENCY = 100  # of a mapping without MaximumConcurrency; on AWS the account's limit
 
 
@@ -85,28 +87,62 @@ class BatchPool:
 
 
 def install() -> None:
+    stop_before_going_on()
+    let_new_pollers_go_on_where_old_ones_stopped()
+    poll_queues()
+    poll_streams()
+    allow_many_connections()
+
+
+def stop_before_going_on() -> None:
+    """An update makes a new worker beside the old one, which goes on for a while: a mapping that says Disabled still
+    takes messages. Here the old one has come to its end first."""
+    stop = EsmWorker.stop
+
+    def stop_and_wait(worker: EsmWorker) -> None:
+        stop(worker)
+        if worker._poller_thread:
+            worker._poller_thread.join(STOP_SECONDS)
+
+    EsmWorker.stop = stop_and_wait
+
+
+def let_new_pollers_go_on_where_old_ones_stopped() -> None:
+    """A new worker is made by each update of a mapping; it would read the stream from its beginning again."""
     get_worker = EsmWorkerFactory.get_esm_worker
+    latest: dict[str, Any] = {}  # a mapping's poller, by the mapping's UUID
 
     def get_esm_worker(factory: EsmWorkerFactory) -> EsmWorker:
         worker = get_worker(factory)
-        if isinstance(worker.poller, SqsPoller):
-            scaling = factory.esm_config.get("ScalingConfig") or {}
-            worker.poller.colophon_concurrency = int(scaling.get("MaximumConcurrency") or DEFAULT_CONCURRENCY)
+        scaling = factory.esm_config.get("ScalingConfig") or {}
+        worker.poller.colophon_concurrency = int(scaling.get("MaximumConcurrency") or DEFAULT_CONCURRENCY)
+        worker.poller.colophon_predecessor = latest.get(worker.uuid)
+        latest[worker.uuid] = worker.poller
         return worker
 
     EsmWorkerFactory.get_esm_worker = get_esm_worker
 
+
+def poll_queues() -> None:
     poll_one_batch = SqsPoller.poll_events
     SqsPoller.poll_events = lambda poller: poll_one_batch(poller) if poller.is_fifo_queue else poll_queue(poller)
     SqsPoller.close = close_queue
+
+
+def poll_streams() -> None:
     poll_shard, get_records = DynamoDBPoller.poll_events, DynamoDBPoller.get_records
 
     def get_records_and_note(poller: DynamoDBPoller, shard_iterator: str) -> dict[str, Any]:
-        response = get_records(poller, shard_iterator)
+        response: dict[str, Any] = get_records(poller, shard_iterator)
         poller.colophon_more = bool(response.get("Records"))
         return response
 
     def poll_stream(poller: DynamoDBPoller) -> None:
+        predecessor, poller.colophon_predecessor = poller.colophon_predecessor, None
+        while predecessor is not None and not predecessor.shards:  # disabled, and so never begun
+            predecessor = predecessor.colophon_predecessor
+        if predecessor is not None:
+            poller.shards = predecessor.shards
         if not getattr(poller, "colophon_more", False):
             # The count is taken before the look: a write during the look leads to another one.
             poller.colophon_seen = WRITES.wait_after(getattr(poller, "colophon_seen", -1), STREAM_LOOK_SECONDS)
@@ -115,6 +151,9 @@ def install() -> None:
     DynamoDBPoller.get_records = get_records_and_note
     DynamoDBPoller.poll_events = poll_stream
 
+
+def allow_many_connections() -> None:
+    """All batches of a mapping share its clients, which keep ten connections open by default."""
     make_client = esm_worker_factory.get_internal_client
 
     def with_connections(*args: Any, client_config: Config, **kwargs: Any) -> Any:
@@ -154,7 +193,8 @@ def receive(poller: SqsPoller) -> list[dict[str, Any]]:
         sqs_override_max_message_count=poller.batch_size,  # these two become headers: more than AWS's API takes
         **window,
     )
-    return response.get("Messages", [])
+    messages: list[dict[str, Any]] = response.get("Messages", [])
+    return messages
 
 
 def close_queue(poller: SqsPoller) -> None:

@@ -186,7 +186,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _peer_has_gone(self) -> bool:
         """Whether the process died while it waited here: its end of the connection is then closed."""
         try:
-            return self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         except OSError:

@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE", help="a template parameter")
         one.add_argument("--mode", choices=["auto", "host", "docker"], default=os.environ.get("COLOPHON_MODE", "auto"),
                          help="with a Docker engine or as processes; auto: what is there (COLOPHON_MODE)")
-        one.add_argument("--cloudwatch", action="store_true", help="metrics and alarms too; slower")
+        one.add_argument("--metrics", action="store_true", help="functions and queues write metrics; slower")
 
     port = int(os.environ.get("COLOPHON_PORT") or DEFAULT_PORT)
     one = command("up", up, "start and deploy; quick where nothing has changed")
@@ -58,6 +58,9 @@ def parser() -> argparse.ArgumentParser:
     one = command("logs", show_logs, "the functions' log lines, as they come")
     one.add_argument("--port", type=int, default=port)
     one.add_argument("--once", action="store_true", help="what is there now, and no more")
+    one = command("exec", execute, "a command that finds the running stack by its environment variables")
+    one.add_argument("--port", type=int, default=port)
+    one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
     one = command("run", run, "a stack of its own on a free port for one command, ended after it")
     deploys(one)
     one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
@@ -72,7 +75,7 @@ def settings_of(options: argparse.Namespace, port: int) -> Settings:
         functions=called_from() / options.functions,
         parameters=parameters,
         mode=options.mode,
-        cloudwatch=options.cloudwatch,
+        metrics=options.metrics,
     )
 
 
@@ -103,23 +106,20 @@ def show_logs(options: argparse.Namespace) -> None:
         print(line, flush=True)
 
 
+def execute(options: argparse.Namespace) -> int:
+    settings = Settings(port=options.port)
+    if not is_up(settings):
+        raise Failed(f"no stack is up on port {settings.port}: `make up` starts one.")
+    return run_beside(settings, command_of(options))
+
+
 def run(options: argparse.Namespace) -> int:
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if not command:
-        raise Failed("run needs a command after --.")
+    command = command_of(options)
     settings = settings_of(options, free_port())
     returncode = 1
     try:
         bring_up(settings)
-        variables = {
-            **{name: value for name, value in os.environ.items() if name not in ("AWS_CA_BUNDLE", "AWS_PROFILE")},
-            "COLOPHON_STACK": str(settings.state_file),
-            "AWS_ENDPOINT_URL": settings.endpoint,
-            "AWS_REGION": REGION,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-        }
-        returncode = subprocess.run(command, env=variables, cwd=ROOT).returncode
+        returncode = run_beside(settings, command)
         return returncode
     finally:
         take_down(settings)
@@ -127,6 +127,32 @@ def run(options: argparse.Namespace) -> int:
             shutil.rmtree(settings.folder, ignore_errors=True)
         else:
             print(f"colophon: the stack's log is kept in {settings.folder}", file=sys.stderr)
+
+
+def command_of(options: argparse.Namespace) -> list[str]:
+    command: list[str] = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise Failed("a command is needed after --.")
+    return command
+
+
+def run_beside(settings: Settings, command: list[str]) -> int:
+    """Runs the command with what the AWS SDKs need to find the stack, and nothing that would mislead them: a bundle
+    of certificates, for one, makes the SDK for Go fail on an endpoint without TLS."""
+    misleading = ("AWS_CA_BUNDLE", "AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
+    variables = {
+        **{name: value for name, value in os.environ.items() if name not in misleading},
+        "COLOPHON_STACK": str(settings.state_file),
+        "AWS_ENDPOINT_URL": settings.endpoint,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }
+    try:
+        return subprocess.run(command, env=variables, cwd=called_from()).returncode
+    except FileNotFoundError:
+        raise Failed(f"there is no command {command[0]}.") from None
 
 
 def bring_up(settings: Settings) -> None:

@@ -206,7 +206,9 @@ def failures(cloudformation: Any) -> str:
     lines = [
         f"  {event['LogicalResourceId']} ({event['ResourceType']}): {event.get('ResourceStatusReason', 'no reason given')}"
         for event in reversed(events)
-        if event["ResourceStatus"].endswith("_FAILED") and "cancelled" not in event.get("ResourceStatusReason", "")
+        if event["ResourceStatus"].endswith("_FAILED")
+        and event["ResourceType"] != "AWS::CloudFormation::Stack"
+        and "cancelled" not in event.get("ResourceStatusReason", "")
     ]
     return "\n".join(dict.fromkeys(lines)) or "  (the stack's events name no failed resource)"
 
@@ -247,7 +249,7 @@ def _intrinsic(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
     return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
 
 
-_Loader.add_multi_constructor("!", _intrinsic)
+_Loader.add_multi_constructor("!", _intrinsic)  # type: ignore[no-untyped-call]
 
 
 def read_template(text: str) -> dict[str, Any]:

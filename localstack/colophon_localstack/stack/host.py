@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 from colophon_localstack.processes import ProcessBook
-from colophon_localstack.stack.settings import ROOT, TOOLS, Failed, Settings, is_taken
+from colophon_localstack.stack.settings import ROOT, SERVICES, TOOLS, Failed, Settings, is_taken
 
 START_SECONDS = 90  # on a machine that is busy with builds; 2 to 6 otherwise
 STOP_SECONDS = 3  # for LocalStack's own shutdown; nothing is kept, so what takes longer is killed
@@ -25,7 +25,6 @@ def environment(settings: Settings) -> dict[str, str]:
         "HOME": str(folder / "home"),  # no AWS profile of the machine's
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(ROOT / "localstack"),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "XDG_CACHE_HOME": str(folder / "cache"),  # plux keeps the entry points it has found there
         "FILESYSTEM_ROOT": str(folder / "files"),
         "LOCALSTACK_VOLUME_DIR": str(folder / "files"),
@@ -42,7 +41,7 @@ def behaviour(settings: Settings) -> dict[str, str]:
     return {
         "GATEWAY_LISTEN": f"127.0.0.1:{settings.port}",
         "LOCALSTACK_HOST": f"127.0.0.1:{settings.port}",
-        "SERVICES": ",".join(settings.services),
+        "SERVICES": ",".join(SERVICES),
         "STRICT_SERVICE_LOADING": "1",
         "LAMBDA_RUNTIME_EXECUTOR": "colophon",
         "LAMBDA_IGNORE_ARCHITECTURE": "1",
@@ -50,6 +49,8 @@ def behaviour(settings: Settings) -> dict[str, str]:
         "LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC": "0",  # our pollers wait for what they poll
         "PROVIDER_OVERRIDE_DYNAMODB": "v2",  # the provider that leaves tables and streams to an engine
         "SQS_ENDPOINT_STRATEGY": "path",  # queue URLs that resolve everywhere
+        "COLOPHON_METRICS": "1" if settings.metrics else "0",
+        "SQS_DISABLE_CLOUDWATCH_METRICS": "0" if settings.metrics else "1",
         "COLOPHON_CHECK_ROLES": os.environ.get("COLOPHON_CHECK_ROLES", "1"),
         "LS_LOG": os.environ.get("COLOPHON_LOG_LEVEL", "warning"),
         # Nothing is fetched from anywhere or told to anyone.
@@ -57,7 +58,6 @@ def behaviour(settings: Settings) -> dict[str, str]:
         "SKIP_SSL_CERT_DOWNLOAD": "1",
         "DISABLE_EVENTS": "1",
         "DISABLE_UPDATES": "1",
-        "DISABLE_CORS_CHECKS": "0",
     }
 
 

@@ -17,8 +17,7 @@ ACCOUNT = "000000000000"
 STACK_NAME = "colophon-local"
 DEFAULT_PORT = 4566
 
-# What the template uses, and what deploying it does. CloudWatch is left out unless asked for: with it each
-# invocation writes metrics, which costs about half of an invocation; alarms deploy without it.
+# What the template uses, and what deploying it does.
 SERVICES = [
     "cloudformation",
     "s3",
@@ -33,6 +32,7 @@ SERVICES = [
     "scheduler",
     "apigateway",
     "logs",
+    "cloudwatch",
     "ssm",
     "sns",
 ]
@@ -51,7 +51,7 @@ class Settings:
     functions: Path = ROOT / "build"
     parameters: dict[str, str] = field(default_factory=dict)
     mode: str = "auto"  # auto, host or docker
-    cloudwatch: bool = False
+    metrics: bool = False  # of invocations and queues: they cost about as much as an invocation itself
 
     @property
     def folder(self) -> Path:
@@ -73,10 +73,6 @@ class Settings:
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def services(self) -> list[str]:
-        return [*SERVICES, "cloudwatch"] if self.cloudwatch else SERVICES
 
     def state(self) -> dict[str, Any]:
         """The content of stack.json; empty where there is none."""

@@ -1,0 +1,146 @@
+# Colophon. `make` alone says what there is. The first run installs, once, into .tools; nothing else of the machine is touched.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+FUNCTIONS := api outbox-stream deliver sweep
+ZIP_LIMIT := 5000000
+
+# What AWS runs, arm64 or x86_64, and what this machine does: the local stack runs the functions as they are.
+ARCHITECTURE ?= arm64
+GOARCH_OF = $(if $(filter x86_64,$(1)),amd64,$(1))
+LOCAL_GOOS := $(if $(filter docker,$(COLOPHON_MODE)),linux,$(shell go env GOHOSTOS 2>/dev/null))
+LOCAL_GOARCH := $(shell go env GOHOSTARCH 2>/dev/null)
+
+# The same flags everywhere, sam's builds included, give the same bytes. No version control stamp: sam builds elsewhere.
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid='
+TAGS := lambda.norpc
+SOURCES = go.mod go.sum $(shell find functions internal api -type f -not -name '*_test.go' -not -path '*/testdata/*')
+
+STACK := localstack/stack
+PYTHON := .tools/venv-localstack/bin/python
+
+.PHONY: help
+help: ## What there is to do
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 } /^## / { print "\n" substr($$0, 4) }' $(MAKEFILE_LIST)
+	@printf '\n  COLOPHON_PORT=4566    the local stack'"'"'s port\n  COLOPHON_MODE=auto    auto, host or docker\n  ARCHITECTURE=arm64    what make build builds for: arm64 or x86_64\n\n'
+
+## See it run
+
+.PHONY: demo up down logs
+demo: up ## Publish a release on this machine and watch its announcement arrive
+	@$(STACK) exec -- go run ./cmd/colophon demo --stack colophon-local
+	@echo "The stack stays up: 'make logs' shows what its functions say, 'make down' ends it."
+
+up: install local ## Start the local stack and deploy; quick where nothing has changed
+	@$(STACK) up
+
+down: ## End the local stack: exactly what was started
+	@$(STACK) down
+
+logs: ## The functions' log lines, as they come
+	@$(STACK) logs
+
+## Build and deploy
+
+.PHONY: build local killpoints sizes
+build: $(FUNCTIONS:%=build/%/bootstrap) sizes ## The functions' binaries for AWS, and their zips, each held under 5 MB
+
+sizes: $(FUNCTIONS:%=build/%/bootstrap)
+	@go run ./localstack/pack -limit $(ZIP_LIMIT) $(FUNCTIONS:%=build/%)
+
+local: $(FUNCTIONS:%=build/local/%/bootstrap) # for this machine
+
+killpoints: $(FUNCTIONS:%=build/killpoints/%/bootstrap) # for this machine, and with the tests' kill points
+
+build/%/bootstrap: $(SOURCES) build/.architecture
+	GOOS=linux GOARCH=$(call GOARCH_OF,$(ARCHITECTURE)) $(GO_BUILD) -tags '$(TAGS)' -o $@ ./functions/$*
+
+build/local/%/bootstrap: $(SOURCES)
+	GOOS=$(LOCAL_GOOS) GOARCH=$(LOCAL_GOARCH) $(GO_BUILD) -tags '$(TAGS)' -o $@ ./functions/$*
+
+build/killpoints/%/bootstrap: $(SOURCES)
+	GOOS=$(LOCAL_GOOS) GOARCH=$(LOCAL_GOARCH) $(GO_BUILD) -tags '$(TAGS) killpoints' -o $@ ./functions/$*
+
+build/.architecture: FORCE # changes with ARCHITECTURE, and then all is built again
+	@mkdir -p build && { [ "$$(cat $@ 2>/dev/null)" = $(ARCHITECTURE) ] || echo $(ARCHITECTURE) >$@; }
+
+.PHONY: FORCE
+FORCE:
+
+# What `sam build` asks for, by the functions' names in the template.
+SAM_BUILD = GOOS=linux GOARCH=$(call GOARCH_OF,$(ARCHITECTURE)) $(GO_BUILD) -tags '$(TAGS)' -o "$(ARTIFACTS_DIR)/bootstrap"
+.PHONY: build-ApiFunction build-OutboxStreamFunction build-DeliverFunction build-SweepFunction
+build-ApiFunction:
+	$(SAM_BUILD) ./functions/api
+build-OutboxStreamFunction:
+	$(SAM_BUILD) ./functions/outbox-stream
+build-DeliverFunction:
+	$(SAM_BUILD) ./functions/deliver
+build-SweepFunction:
+	$(SAM_BUILD) ./functions/sweep
+
+.PHONY: deploy
+deploy: install-sam ## Build and deploy to AWS; asks what it needs to know
+	$(SAM) build
+	$(SAM) deploy --guided
+
+## Check
+
+.PHONY: test test-go test-localstack test-stack
+test: install test-go test-localstack test-stack ## All tests that need Go, make, Python and cargo alone
+	@echo "All tests passed."
+
+test-go: install # vet, and the unit, property and template tests
+	go vet ./...
+	go vet -tags stack ./e2e/...
+	go vet -tags killpoints ./functions/... ./internal/...
+	go test ./...
+
+test-localstack: install # the local stack's own
+	cd localstack && ../$(PYTHON) -m pytest --quiet
+
+test-stack: install killpoints # the whole, on a stack of its own, which is always ended
+	$(STACK) run --functions build/killpoints -- go test -count=1 -tags stack -timeout 15m ./e2e/...
+
+.PHONY: lint
+lint: install install-sam ## Formats, vet, staticcheck, types, and the template's linters
+	@files=$$(gofmt -l api client cmd deploy e2e functions internal localstack); [ -z "$$files" ] || { echo "not gofmted: $$files"; exit 1; }
+	go vet ./...
+	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	cd localstack && ../$(PYTHON) -m mypy --cache-dir ../.tools/mypy colophon_localstack tests
+	.tools/venv-sam/bin/cfn-lint template.yaml
+	$(SAM) validate --lint
+
+.PHONY: bench
+bench: install ## Load on the real function code; each run adds a row to docs/benchmarks.md
+	go run ./bench
+
+## Install
+
+# sam tells nobody, asks no machine for credentials, and finds this repository's make and go.
+SAM = SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=$${AWS_DEFAULT_REGION:-eu-west-1} .tools/venv-sam/bin/sam
+
+.PHONY: install install-localstack install-dynoxide install-sam prerequisites
+install: ## What the local stack needs, into .tools: a few minutes, once
+	@localstack/install prerequisites
+	@$(MAKE) --no-print-directory -j2 install-localstack install-dynoxide
+
+install-localstack:
+	@localstack/install localstack
+
+install-dynoxide:
+	@localstack/install dynoxide
+
+install-sam: ## The SAM command line and cfn-lint, for make deploy and make lint
+	@localstack/install sam
+
+.PHONY: lock
+lock: install-localstack # the Python sets anew, from localstack/requirements/*.in
+	@localstack/install lock
+
+.PHONY: clean
+clean: down ## End the stack and remove what was built; .tools stays
+	rm -rf build .run .aws-sam
