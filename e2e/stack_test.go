@@ -39,6 +39,7 @@ const longest = 3 * time.Minute
 // stack is what the stack's description says, and clients to it.
 type stack struct {
 	API          string            `json:"api"`
+	Stack        string            `json:"stack"`
 	Endpoint     string            `json:"endpoint"`
 	Region       string            `json:"region"`
 	Outputs      map[string]string `json:"outputs"`
@@ -231,9 +232,10 @@ type receiver struct {
 	*httptest.Server
 	arrived chan request
 
-	mu   sync.Mutex
-	got  []request
-	says func(n int, r request) int // n counts from 1
+	mu     sync.Mutex
+	got    []request
+	says   func(n int, r request) int // n counts from 1
+	header http.Header                // of its answers
 }
 
 // newReceiver's script is the statuses of the first answers; the last one stays.
@@ -262,9 +264,15 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	n, says := len(r.got), r.says
 	r.mu.Unlock()
 	status := says(n, got)
+	for name, values := range r.header {
+		w.Header()[name] = values
+	}
 	w.WriteHeader(status)
 	r.arrived <- got
 }
+
+// answerHeader sets a header of the answers, before anything is sent to it.
+func (r *receiver) answerHeader(name, value string) { r.header = http.Header{name: {value}} }
 
 // next is the next request that arrives.
 func (r *receiver) next(t testing.TB) request {
