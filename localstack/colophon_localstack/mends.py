@@ -16,7 +16,7 @@ from localstack.runtime.server import twisted
 from localstack.services.lambda_.invocation import version_manager
 from localstack.services.lambda_.invocation.assignment import AssignmentException, AssignmentService
 from localstack.services.lambda_.invocation.execution_environment import ExecutionEnvironment, InvalidStatusException
-from localstack.services.lambda_.invocation.lambda_models import FunctionVersion, InitializationType
+from localstack.services.lambda_.invocation.lambda_models import FunctionVersion, InitializationType, InvocationResult
 from localstack.services.lambda_.invocation.logs import QUEUE_SHUTDOWN, LOG, LogHandler, LogItem
 from localstack.services.sqs.provider import QueueUpdateWorker
 from localstack.utils.aws.client_types import ServicePrincipal
@@ -87,8 +87,9 @@ def reserve_environments_one_by_one() -> None:
 
 
 def log_to_the_configured_group() -> None:
-    """A function's LoggingConfig.LogGroup is kept but not used, and where the group has no stream yet the group is
-    created, which a role that names one group's streams may not do: the logs are then lost."""
+    """A function's LoggingConfig.LogGroup is kept but not used; where the group has no stream yet the group is
+    created, which a role that names one group's streams may not do, and the logs are then lost; and an invocation
+    that has nothing to say is reported as a fault."""
     default_name = ExecutionEnvironment.get_log_group_name
 
     def get_log_group_name(environment: ExecutionEnvironment) -> str:
@@ -124,6 +125,15 @@ def log_to_the_configured_group() -> None:
             client.create_log_group(logGroupName=item.log_group)
             client.create_log_stream(logGroupName=item.log_group, logStreamName=item.log_stream)
 
+    store_logs = version_manager.LambdaVersionManager.store_logs
+
+    def store_what_there_is(
+        manager: version_manager.LambdaVersionManager, invocation_result: InvocationResult, execution_env: Any
+    ) -> None:
+        if invocation_result.logs:
+            store_logs(manager, invocation_result, execution_env)
+
+    version_manager.LambdaVersionManager.store_logs = store_what_there_is
     ExecutionEnvironment.get_log_group_name = get_log_group_name
     LogHandler.run_log_loop = run_log_loop
 

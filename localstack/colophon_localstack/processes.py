@@ -1,7 +1,7 @@
 """Which processes this stack has started, kept in files, so that ending the stack ends exactly those.
 
-A file is named by the process id and holds the time the process started, in clock ticks or seconds as the system
-tells it: a later process that was given the same number has another, and is left alone.
+A file is named by the process id and holds the time the process started: a later process that was given the same
+number has another, and is left alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import time
 from pathlib import Path
 
 import psutil
+
+
+# The system reckons a start from its boot, and that from a clock that is corrected now and then.
+SAME_START_SECONDS = 2.0
 
 
 class ProcessBook:
@@ -39,7 +43,7 @@ class ProcessBook:
                 pid, (started, name) = int(entry.name), entry.read_text().split("\n")[:2]
             except (ValueError, OSError):
                 continue
-            if start_time(pid) == float(started):
+            if (now := start_time(pid)) is not None and abs(now - float(started)) < SAME_START_SECONDS:
                 found[pid] = name
             else:
                 entry.unlink(missing_ok=True)
@@ -74,8 +78,7 @@ def start_time(pid: int) -> float | None:
 
 def _signal(pid: int, number: signal.Signals) -> None:
     try:
-        # Everything that is started here leads a process group, except the engine, which is in its parent's.
-        if os.getpgid(pid) == pid:
+        if os.getpgid(pid) == pid:  # all that is started here leads a process group
             os.killpg(pid, number)
         else:
             os.kill(pid, number)

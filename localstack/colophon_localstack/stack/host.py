@@ -13,7 +13,7 @@ from colophon_localstack.processes import ProcessBook
 from colophon_localstack.stack.settings import ROOT, SERVICES, TOOLS, Failed, Settings, is_taken
 
 START_SECONDS = 90  # on a machine that is busy with builds; 2 to 6 otherwise
-STOP_SECONDS = 3  # for LocalStack's own shutdown; nothing is kept, so what takes longer is killed
+STOP_SECONDS = 2  # for LocalStack's own shutdown; nothing is kept, so what takes longer is killed
 
 
 def environment(settings: Settings) -> dict[str, str]:
