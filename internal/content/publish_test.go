@@ -1,12 +1,14 @@
 package content_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"colophon/internal/content"
+	"colophon/internal/store"
 )
 
 func TestTwentyForcedPublishesSideBySideMakeTwentyReleases(t *testing.T) {
@@ -85,5 +87,51 @@ func TestADocumentSavedBeforeAPublishIsInItAndInEveryLaterOne(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// between runs an action after the first read of a project or of its drafts,
+// whichever comes first.
+type between struct {
+	store.Engine
+	act   func()
+	first sync.Once
+}
+
+func (b *between) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
+	item, err := b.Engine.Get(ctx, table, key)
+	b.first.Do(b.act)
+	return item, err
+}
+
+func (b *between) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	page, err := b.Engine.Query(ctx, q)
+	b.first.Do(b.act)
+	return page, err
+}
+
+// The order of the two reads is what makes every later release hold what an
+// earlier one held.
+func TestAReleaseBetweenTheTwoReadsIsInTheNext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.save("start.md", "Hello")
+	contents, err := store.NewContents(store.ContentsConfig{
+		Engine: &between{Engine: w.engine, act: func() {
+			w.save("between.md", "Between")
+			w.publish(content.PublishRequest{Message: "Other"})
+		}},
+		ContentTable: w.tables.Content, DeliveryTable: w.tables.Delivery,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.service(func(c *content.Config) { c.Store = contents })
+	p, err := s.Publish(t.Context(), w.project, content.PublishRequest{Message: "Mine", Force: true})
+	if err != nil || p.Number != 2 {
+		t.Fatalf("published %+v, %v", p, err)
+	}
+	if got := w.paths(2); got != "between.md start.md " {
+		t.Errorf("release 2 holds %s", got)
 	}
 }

@@ -127,7 +127,7 @@ func start(binary, dir string) (*Engine, error) {
 		_ = e.kill()
 		<-e.ended
 		said, _ := os.ReadFile(log.Name())
-		return nil, fmt.Errorf("start dynoxide: %w %s", err, strings.TrimSpace(string(said)))
+		return nil, fmt.Errorf("start dynoxide: %w: %s", err, strings.TrimSpace(string(said)))
 	}
 	return e, nil
 }
@@ -155,9 +155,9 @@ func (e *Engine) ready() error {
 		}
 		select {
 		case <-e.ended:
-			return errors.New("it ended at once:")
+			return errors.New("it ended at once")
 		case <-deadline.C:
-			return fmt.Errorf("no answer within %v:", startTime)
+			return fmt.Errorf("no answer within %v", startTime)
 		case <-again.C:
 		}
 	}
