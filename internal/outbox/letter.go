@@ -107,7 +107,7 @@ func NewDeadLetters(c DeadLettersConfig) (*DeadLetters, error) {
 // letters that were received before it.
 func (d *DeadLetters) Look(ctx context.Context, most int) ([]DeadLetter, error) {
 	var letters []DeadLetter
-	seen := map[string]bool{}
+	places := map[string]int{} // of letters, by id
 	for len(letters) < most {
 		out, err := d.Receive(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl:                    &d.QueueURL,
@@ -122,11 +122,14 @@ func (d *DeadLetters) Look(ctx context.Context, most int) ([]DeadLetter, error) 
 		}
 		fresh := 0
 		for _, m := range out.Messages {
-			if id := aws.ToString(m.MessageId); !seen[id] { // SQS may deliver one twice in spite of its visibility
-				seen[id] = true
-				fresh++
-				letters = append(letters, deadLetter(m))
+			l := deadLetter(m)
+			if place, twice := places[l.ID]; twice { // in spite of its visibility; the newer receipt is the one that counts
+				letters[place] = l
+				continue
 			}
+			places[l.ID] = len(letters)
+			letters = append(letters, l)
+			fresh++
 		}
 		if fresh == 0 {
 			return letters, nil

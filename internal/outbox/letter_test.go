@@ -219,6 +219,47 @@ func TestLookShowsEachLetterOnceAndHidesItFromOthersMeanwhile(t *testing.T) {
 	}
 }
 
+func TestALetterThatIsReceivedTwiceIsShownOnceAndCanBeDropped(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for range 2 {
+		o.setAside(t, readable, "panic")
+	}
+	o.Receive = func(ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+		in.MaxNumberOfMessages = 2
+		out, err := receive(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		// What SQS may do, and this engine does not: the messages come again, under new receipts.
+		for _, m := range out.Messages {
+			if _, err := queueClient().ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+				QueueUrl: in.QueueUrl, ReceiptHandle: m.ReceiptHandle,
+			}); err != nil {
+				return nil, err
+			}
+		}
+		again, err := receive(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		out.Messages = append(out.Messages, again.Messages...)
+		return out, nil
+	}
+	letters := look(t, o.DeadLetters, 10)
+	if len(letters) != 2 || letters[0].ID == letters[1].ID {
+		t.Fatalf("shown: %+v", letters)
+	}
+	for _, l := range letters {
+		if err := o.Drop(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := take(t, o.dead); len(got) > 0 {
+		t.Errorf("dead letters: %v", got)
+	}
+}
+
 func TestALookThatFailsHandsOverWhatItHasReceived(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -59,7 +59,7 @@ var parseRecord = func(raw json.RawMessage, r *reading) {
 		return
 	}
 	image := rec.Change.NewImage
-	if _, rings := image["ring"]; !rings || rec.EventName == "REMOVE" {
+	if _, rings := image["ring"]; !rings { // a removal has no new image
 		return
 	}
 	if rec.EventName != "INSERT" && rec.EventName != "MODIFY" {
