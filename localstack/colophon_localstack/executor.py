@@ -106,8 +106,7 @@ class ProcessExecutor(RuntimeExecutor):
 
     @classmethod
     def cleanup_version(cls, function_version: FunctionVersion) -> None:
-        if function_version.config.code:
-            function_version.config.code.destroy_cached()
+        """Leaves the unpacked code: a version that only a changed configuration replaced shares it with its successor."""
 
     # For the list of environments.
 
