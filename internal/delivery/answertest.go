@@ -26,8 +26,9 @@ type Tests interface {
 	ReadTarget(ctx context.Context, d Destination) (Slot, Settings, error)
 	// ClaimTest takes it if nobody has. ErrMoved, ErrBusy, ErrUncertain.
 	ClaimTest(ctx context.Context, d Destination, id, token string, now, until time.Time) (TestSend, error)
-	// RecordTest writes the result under its token. ErrMoved, ErrBusy, ErrUncertain.
-	RecordTest(ctx context.Context, d Destination, id string, result Attempt) error
+	// RecordTest writes the result, and a doctor's findings, under the result's
+	// token. ErrMoved, ErrBusy, ErrUncertain.
+	RecordTest(ctx context.Context, d Destination, id string, result Attempt, findings []Finding) error
 }
 
 // AnswerTest sends a test send that nobody has sent yet. A panic ends this
@@ -48,6 +49,9 @@ func (w *Worker) AnswerTest(ctx context.Context, ring TestRing) (end Disposition
 
 func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	test, err := a.Tests.ReadTest(ctx, ring.Destination, ring.ID)
+	if errors.Is(err, ErrUnknownVersion) {
+		return Keep{For: UnknownVersion} // a deployment is under way
+	}
 	if err != nil {
 		a.fault(ctx, "read a test send", err)
 		return Keep{}
@@ -87,7 +91,8 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	killpoint.At(killpoint.BeforeSend)
 	outcome := a.Sender.Send(ctx, Sending{
 		Delivery: Key{Destination: ring.Destination}, URL: settings.URL, Opened: opened, ID: claimed.WebhookID,
-		Body: claimed.Body, Attempt: 1, At: a.Clock(), NotAfter: until.Add(-SilenceBeforeEnd),
+		Body: claimed.Body, Attempt: 1, At: began, NotAfter: until.Add(-SilenceBeforeEnd),
+		Examine: claimed.Kind == TestDoctor,
 	})
 	killpoint.At(killpoint.AfterSend)
 	if outcome.Unsent {
@@ -98,8 +103,9 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 		Class: outcome.Class, Status: outcome.Status, Detail: outcome.Detail, Received: outcome.Received,
 	}
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
-		err = a.Tests.RecordTest(ctx, ring.Destination, ring.ID, result)
+		err = a.Tests.RecordTest(ctx, ring.Destination, ring.ID, result, outcome.Findings)
 		if err == nil || errors.Is(err, ErrMoved) {
+			a.observe(ctx, Event{Kind: EventTest, Delivery: Delivery{Key: a.ring.Key}, Test: ring.ID, Transition: Transition{Attempt: result}})
 			return Done{}
 		}
 		if !a.Clock().Round(0).Add(pause).Before(until) || a.Sleep(ctx, pause) != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"colophon/internal/egress"
@@ -85,9 +86,14 @@ func (c *Courier) Send(ctx context.Context, s Sending) Outcome {
 		ID: s.ID, Body: s.Body, At: s.At, Number: s.Attempt, Previous: s.Previous,
 		Secrets: s.Opened.Secrets, Custom: s.Opened.Headers,
 	}
-	return outcomeOf(c.Client.Send(ctx, egress.Request{
+	result := c.Client.Send(ctx, egress.Request{
 		URL: s.URL, Body: s.Body, Header: attempt.Headers(), NotAfter: s.NotAfter, Deadline: AttemptTime,
-	}))
+	})
+	outcome := outcomeOf(result)
+	if s.Examine {
+		outcome.Findings = Examine(result, strings.HasPrefix(s.URL, "https:"), c.Clock())
+	}
+	return outcome
 }
 
 var classOfFailure = map[egress.Failure]Class{

@@ -17,6 +17,9 @@
 //	    waits has a sweepAt
 //	I7  a hanging destination moves to the slow queue after its first hang: Decide
 //
+// A test send ([Worker.AnswerTest]) is one request outside all this; [Examine]
+// says of a doctor's what it showed.
+//
 // It leaves the bytes to internal/webhook, the connection to internal/egress,
 // the conditional writes to internal/store, and the queue to internal/outbox.
 package delivery

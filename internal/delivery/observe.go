@@ -14,6 +14,7 @@ const (
 	EventAttempt EventKind = "attempt" // an attempt was recorded, or settled
 	EventLate    EventKind = "late"    // a result came after its lease
 	EventEnded   EventKind = "ended"   // a delivery ended without an attempt
+	EventTest    EventKind = "test"    // a test send ended
 	EventFault   EventKind = "fault"   // a fault of our own
 )
 
@@ -24,6 +25,7 @@ type Event struct {
 	Ring       Ring
 	Delivery   Delivery   // as it was before
 	Transition Transition // of an attempt; its Status, Reason and Successor of an end
+	Test       string     // of a test send: its id; the Transition has its Attempt alone
 	Doing      string     // of a fault
 	Err        error      // of a fault; for the operator's log only
 }
@@ -74,6 +76,11 @@ func Report(log *slog.Logger, metrics Metrics) func(context.Context, Event) {
 			if t.Asked > 0 {
 				attrs = append(attrs, slog.Duration("asked", t.Asked), slog.Duration("used", t.Used))
 			}
+		case EventTest:
+			a := t.Attempt
+			attrs = append(attrs, slog.String("test", e.Test), slog.String("class", string(a.Class)), slog.Int("status", a.Status),
+				slog.String("detail", a.Detail), slog.String("received", string(a.Received)),
+				slog.Int64("milliseconds", a.Elapsed.Milliseconds()))
 		case EventEnded:
 			attrs = append(attrs, slog.String("state", string(t.Status)), slog.String("reason", string(t.Reason)),
 				slog.Int64("successor", t.Successor))

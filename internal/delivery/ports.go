@@ -13,6 +13,8 @@ var (
 	ErrBusy = errors.New("busy")
 	// ErrUncertain: the write may have been carried out.
 	ErrUncertain = errors.New("outcome of the write unknown")
+	// ErrUnknownVersion: the item was written by a newer build; wait for one here.
+	ErrUnknownVersion = errors.New("item of a version that is not known")
 	// ErrLate: the token is not in the slot any more; the result changes nothing.
 	ErrLate = errors.New("lease is over")
 	// ErrEnded: the slot was ours and is free again, but the delivery had ended.

@@ -8,11 +8,21 @@ const (
 	TestRetention = 7 * 24 * time.Hour // its item expires after it
 )
 
+// TestKind says what a test send was asked for.
+type TestKind string
+
+// The kinds of test sends. Both are the same request.
+const (
+	TestPlain  TestKind = ""       // to see whether it arrives
+	TestDoctor TestKind = "doctor" // to have looked at all that stands between us and the receiver
+)
+
 // TestSend is one request that a person asked for to see whether a destination
 // answers. It has one try, takes no slot and is allowed while paused.
 type TestSend struct {
 	Destination
 	ID        string
+	Kind      TestKind
 	WebhookID string
 	Body      []byte
 	CreatedAt time.Time
@@ -20,6 +30,7 @@ type TestSend struct {
 	Since     time.Time // of the claim
 	Until     time.Time // of the claim: past it, without a Result, the outcome is unknown
 	Result    *Attempt  // nil: none yet; number and round are 1
+	Findings  []Finding // of a doctor's, with the Result
 }
 
 // TestState is where a test send stands.

@@ -27,7 +27,8 @@ type Outcome struct {
 	Received   Receipt
 	RetryAfter string
 	Elapsed    time.Duration
-	Unsent     bool // our own clock or time ran out before the first byte: nothing happened
+	Unsent     bool      // our own clock or time ran out before the first byte: nothing happened
+	Findings   []Finding // with Sending.Examine
 }
 
 // AfterAttempt is the record's transition: the claim h of delivery d ended with

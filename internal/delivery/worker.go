@@ -62,8 +62,9 @@ type Sending struct {
 	Body     []byte
 	Attempt  int64
 	Previous int64     // the last release delivered before this one; 0: none
-	At       time.Time // stands in webhook-timestamp
+	At       time.Time // stands in webhook-timestamp; the recorded Attempt.At, so that what was signed can be told
 	NotAfter time.Time // on the wall clock: no byte is written later
+	Examine  bool      // say in Outcome.Findings what was found on the way
 }
 
 // Config is what a Worker needs. Sleep, Beside, Jitter, Token and Clock are given
@@ -349,7 +350,7 @@ func (a *answering) send(ctx context.Context, r Reading, slot Slot, h Holder, k 
 	}
 	return a.Sender.Send(ctx, Sending{
 		Delivery: k.Key, URL: r.Settings.URL, Opened: opened, ID: k.WebhookID, Body: k.Body,
-		Attempt: h.Attempt, Previous: previous, At: a.Clock(), NotAfter: h.Until.Add(-SilenceBeforeEnd),
+		Attempt: h.Attempt, Previous: previous, At: h.Since, NotAfter: h.Until.Add(-SilenceBeforeEnd),
 	})
 }
 

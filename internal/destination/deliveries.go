@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -163,7 +164,16 @@ func (s *Service) DestinationDeliveries(ctx context.Context, project, id string,
 
 // SendTest sends one signed request to a destination, also to a paused one.
 func (s *Service) SendTest(ctx context.Context, project, id string) (delivery.TestSend, error) {
-	test := delivery.TestSend{Destination: delivery.Destination{Project: project, ID: id}}
+	return s.test(ctx, delivery.TestSend{Destination: delivery.Destination{Project: project, ID: id}})
+}
+
+// Examine sends the same request as SendTest and has looked at all that stands
+// between us and the receiver: its result has Findings.
+func (s *Service) Examine(ctx context.Context, project, id string) (delivery.TestSend, error) {
+	return s.test(ctx, delivery.TestSend{Destination: delivery.Destination{Project: project, ID: id}, Kind: delivery.TestDoctor})
+}
+
+func (s *Service) test(ctx context.Context, test delivery.TestSend) (delivery.TestSend, error) {
 	var err error
 	if test.ID, err = randomText(s.random, testLength); err != nil {
 		return delivery.TestSend{}, err
@@ -179,7 +189,7 @@ func (s *Service) SendTest(ctx context.Context, project, id string) (delivery.Te
 		if err := inUse(h); err != nil {
 			return nil, err
 		}
-		p, err := s.store.Project(ctx, project)
+		p, err := s.store.Project(ctx, test.Project)
 		if err != nil {
 			return nil, err
 		}
@@ -209,12 +219,32 @@ func (s *Service) SendTest(ctx context.Context, project, id string) (delivery.Te
 
 // Test returns a test send; delivery.TestSend.State says where it stands.
 func (s *Service) Test(ctx context.Context, project, id, test string) (delivery.TestSend, error) {
-	t, err := s.history.Test(ctx, delivery.Destination{Project: project, ID: id}, test)
+	t, err := s.readTest(ctx, project, id, test)
 	if err != nil {
-		return delivery.TestSend{}, fault("read test", err)
+		return delivery.TestSend{}, err
 	}
 	if t == nil {
 		return delivery.TestSend{}, refuse(CodeNotFound, "There is no such test. Tests are kept for 7 days.")
 	}
 	return *t, nil
+}
+
+// Examination returns a test send that Examine made.
+func (s *Service) Examination(ctx context.Context, project, id, examination string) (delivery.TestSend, error) {
+	t, err := s.readTest(ctx, project, id, examination)
+	if err != nil {
+		return delivery.TestSend{}, err
+	}
+	if t == nil || t.Kind != delivery.TestDoctor {
+		return delivery.TestSend{}, refuse(CodeNotFound, "There is no such examination. Examinations are kept for 7 days.")
+	}
+	return *t, nil
+}
+
+func (s *Service) readTest(ctx context.Context, project, id, test string) (*delivery.TestSend, error) {
+	t, err := s.history.Test(ctx, delivery.Destination{Project: project, ID: id}, test)
+	if errors.Is(err, delivery.ErrUnknownVersion) {
+		return nil, refuse(CodeUnreadable, "This test was written by a newer version of Colophon. Try again after its deployment.")
+	}
+	return t, fault("read test", err)
 }

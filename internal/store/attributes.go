@@ -148,6 +148,26 @@ func (a *attributes) within(name string, read func(*attributes)) {
 	}
 }
 
+// eachIn reads a list of maps, none where it is missing.
+func (a *attributes) eachIn(name string, read func(*attributes)) {
+	v, ok := a.item[name]
+	if !ok {
+		return
+	}
+	list, ok := v.(*types.AttributeValueMemberL)
+	if !ok {
+		a.wrong(name, "a list")
+		return
+	}
+	for _, entry := range list.Value {
+		one := &attributes{item: Item{name: entry}}
+		one.within(name, read)
+		if a.fault == nil {
+			a.fault = one.fault
+		}
+	}
+}
+
 func (a *attributes) has(name string) bool {
 	_, ok := a.item[name]
 	return ok

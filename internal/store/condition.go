@@ -323,5 +323,8 @@ func Texts(list []string) Value {
 	for i, s := range list {
 		values[i] = Text(s)
 	}
-	return &types.AttributeValueMemberL{Value: values}
+	return List(values)
 }
+
+// List makes a list of values.
+func List(values []Value) Value { return &types.AttributeValueMemberL{Value: values} }

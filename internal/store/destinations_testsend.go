@@ -10,12 +10,21 @@ import (
 
 // What a destination's partition holds beside deliveries, slot and settings.
 const (
-	skAllowance = "LIMIT" // sorts before every R#…: no reader of deliveries meets it
-	attrResult  = "result"
+	skAllowance  = "LIMIT" // sorts before every R#…: no reader of deliveries meets it
+	attrResult   = "result"
+	attrKind     = "kind"
+	attrFindings = "findings"
+	attrCheck    = "check"
+	attrVerdict  = "verdict"
+	attrWords    = "words"
 )
 
-// testFormat is the version of test items that is written.
-const testFormat = 1
+// Test items are of the lowest version that knows what is in them: kinds came
+// with the second. A worker of before leaves those to one of after.
+const (
+	testFormat     = 1
+	testFormatKind = 2 // every version up to it is read
+)
 
 func allowanceKey(d delivery.Destination) Key {
 	return Key{PK: destinationPK(d.Project, d.ID), SK: skAllowance}
@@ -27,25 +36,27 @@ func testKey(d delivery.Destination, id string) Key {
 
 // putTest writes a new test send, and rings for it.
 func putTest(table string, t delivery.TestSend) Write {
-	return Write{
-		Table: table, Key: testKey(t.Destination, t.ID), If: Absent(At(attrPK)),
-		Put: Item{
-			attrFormat: Number(testFormat), attrWebhookID: Text(t.WebhookID), attrBody: Text(string(t.Body)),
-			attrCreatedAt: millis(t.CreatedAt), attrExpiresAt: seconds(t.CreatedAt.Add(delivery.TestRetention)),
-			attrRing: millis(t.CreatedAt),
-		},
+	item := Item{
+		attrFormat: Number(testFormat), attrWebhookID: Text(t.WebhookID), attrBody: Text(string(t.Body)),
+		attrCreatedAt: millis(t.CreatedAt), attrExpiresAt: seconds(t.CreatedAt.Add(delivery.TestRetention)),
+		attrRing: millis(t.CreatedAt),
 	}
+	if t.Kind != delivery.TestPlain {
+		item[attrFormat], item[attrKind] = Number(testFormatKind), Text(string(t.Kind))
+	}
+	return Write{Table: table, Key: testKey(t.Destination, t.ID), If: Absent(At(attrPK)), Put: item}
 }
 
 func decodeTest(d delivery.Destination, id string, item Item) (delivery.TestSend, error) {
 	a := &attributes{item: item}
-	if format := a.positive(attrFormat); a.fault == nil && format > testFormat {
-		return delivery.TestSend{}, fmt.Errorf("test send: version %d is not known", format)
+	if format := a.positive(attrFormat); a.fault == nil && format > testFormatKind {
+		return delivery.TestSend{}, fmt.Errorf("test send: %w: %d", delivery.ErrUnknownVersion, format)
 	}
 	t := delivery.TestSend{
 		Destination: d, ID: id, WebhookID: a.text(attrWebhookID), Body: []byte(a.text(attrBody)),
 		CreatedAt: a.time(attrCreatedAt), Token: a.optionalText(attrToken),
 		Since: a.optionalTime(attrSince), Until: a.optionalTime(attrUntil),
+		Kind: delivery.TestKind(a.optionalText(attrKind)), Findings: decodeFindings(a),
 	}
 	if a.has(attrResult) {
 		a.within(attrResult, func(a *attributes) {
@@ -59,7 +70,25 @@ func decodeTest(d delivery.Destination, id string, item Item) (delivery.TestSend
 	return t, nil
 }
 
-// ReadTest reads a test send; nil where there is none.
+func encodeFindings(findings []delivery.Finding) Value {
+	list := make([]Value, len(findings))
+	for i, f := range findings {
+		list[i] = Map(Item{attrCheck: Text(string(f.Check)), attrVerdict: Text(string(f.Verdict)), attrWords: Text(f.Words)})
+	}
+	return List(list)
+}
+
+func decodeFindings(a *attributes) []delivery.Finding {
+	var findings []delivery.Finding
+	a.eachIn(attrFindings, func(a *attributes) {
+		findings = append(findings, delivery.Finding{
+			Check: delivery.Check(a.text(attrCheck)), Verdict: delivery.Verdict(a.text(attrVerdict)), Words: a.text(attrWords),
+		})
+	})
+	return findings
+}
+
+// ReadTest reads a test send; nil where there is none. ErrUnknownVersion.
 func (s *Deliveries) ReadTest(ctx context.Context, d delivery.Destination, id string) (*delivery.TestSend, error) {
 	item, err := s.engine.Get(ctx, s.table, testKey(d, id))
 	if err != nil {
@@ -121,13 +150,16 @@ func (s *Deliveries) ClaimTest(ctx context.Context, d delivery.Destination, id, 
 	return decodeTest(d, id, item)
 }
 
-// RecordTest writes a test send's result under its token, also where that is
-// late: nobody else can have sent it. ErrMoved, ErrBusy, ErrUncertain.
-func (s *Deliveries) RecordTest(ctx context.Context, d delivery.Destination, id string, result delivery.Attempt) error {
+// RecordTest writes a test send's result and findings under its token, also
+// where that is late: nobody else can have sent it. ErrMoved, ErrBusy, ErrUncertain.
+func (s *Deliveries) RecordTest(ctx context.Context, d delivery.Destination, id string, result delivery.Attempt, findings []delivery.Finding) error {
+	changes := []Change{Set(At(attrResult), encodeAttempt(result)), Remove(At(attrRing))}
+	if len(findings) > 0 {
+		changes = append(changes, Set(At(attrFindings), encodeFindings(findings)))
+	}
 	_, err := s.engine.Write(ctx, Write{
-		Table: s.table, Key: testKey(d, id),
-		Changes: []Change{Set(At(attrResult), encodeAttempt(result)), Remove(At(attrRing))},
-		If:      All(Equal(At(attrToken), Text(result.Token)), Absent(At(attrResult))),
+		Table: s.table, Key: testKey(d, id), Changes: changes,
+		If: All(Equal(At(attrToken), Text(result.Token)), Absent(At(attrResult))),
 	})
 	if refused := AsRefused(err); refused != nil && Equal(At(attrResult, attrToken), Text(result.Token)).Holds(refused.Reasons[0].Old) {
 		return nil // the SDK asked twice

@@ -42,6 +42,8 @@ func Destinations(t *testing.T, fresh func(t *testing.T) Place) {
 		"AnAllowanceIsTakenFromOnce":                        spent,
 		"ATestSendIsClaimedOnce":                            tested,
 		"ATestSendThatWaitedTooLongIsNotClaimed":            testedLate,
+		"ADoctorsFindingsAreKeptWithItsResult":              examined,
+		"ATestSendOfANewerBuildIsLeftToIt":                  testedByNewer,
 		"ARemovedDestinationIsNotTested":                    testedRemoved,
 		"AReleasesDeliveriesAreReadForAllItsDestinations":   released,
 		"ADestinationsDeliveriesAreReadInParts":             ranged,
@@ -586,12 +588,12 @@ func tested(t *testing.T, p *people) {
 		Number: 1, Round: 1, Token: "other", By: delivery.ByRecord, At: at, Elapsed: time.Second,
 		Class: delivery.ClassDelivered, Status: 204, Received: delivery.Answered,
 	}
-	if err := p.worker.RecordTest(ctx, in, "t1", result); !errors.Is(err, delivery.ErrMoved) {
+	if err := p.worker.RecordTest(ctx, in, "t1", result, nil); !errors.Is(err, delivery.ErrMoved) {
 		t.Errorf("another's result: %v", err)
 	}
 	result.Token = "mine"
 	for range 2 {
-		if err := p.worker.RecordTest(ctx, in, "t1", result); err != nil {
+		if err := p.worker.RecordTest(ctx, in, "t1", result, nil); err != nil {
 			t.Fatalf("record: %v", err)
 		}
 	}
@@ -616,6 +618,50 @@ func testedLate(t *testing.T, p *people) {
 	}
 	if _, err := p.worker.ClaimTest(t.Context(), in, "t1", "mine", last, last.Add(15*time.Second)); err != nil {
 		t.Errorf("a claim in time: %v", err)
+	}
+}
+
+func examined(t *testing.T, p *people) {
+	want := test("t1")
+	want.Kind = delivery.TestDoctor
+	p.commit(t, destination.Testing{Test: want, Spending: destination.Spending{Until: noon.Add(time.Minute)}})
+	if got, err := p.destinations.Test(t.Context(), in, "t1"); err != nil || !reflect.DeepEqual(*got, want) {
+		t.Fatalf("asked for: %+v, %v", got, err)
+	}
+	want.Token, want.Since, want.Until = "mine", noon, noon.Add(15*time.Second)
+	if got, err := p.worker.ClaimTest(t.Context(), in, "t1", "mine", want.Since, want.Until); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("claim: %+v, %v", got, err)
+	}
+	want.Result = &delivery.Attempt{
+		Number: 1, Round: 1, Token: "mine", By: delivery.ByRecord, At: noon, Elapsed: time.Second,
+		Class: delivery.ClassTLS, Detail: "expired 2026-01-02", Received: delivery.NotReceived,
+	}
+	want.Findings = []delivery.Finding{
+		{Check: delivery.CheckName, Verdict: delivery.VerdictGood, Words: "It is known."},
+		{Check: delivery.CheckCertificate, Verdict: delivery.VerdictBad, Words: "It ended."},
+	}
+	if err := p.worker.RecordTest(t.Context(), in, "t1", *want.Result, want.Findings); err != nil {
+		t.Fatalf("record: %v", err)
+	}
+	if got, err := p.destinations.Test(t.Context(), in, "t1"); err != nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("test: %+v, %v", got, err)
+	}
+}
+
+func testedByNewer(t *testing.T, p *people) {
+	p.commit(t, destination.Testing{Test: test("t1"), Spending: destination.Spending{Until: noon.Add(time.Minute)}})
+	w := store.Write{
+		Table: p.place.Delivery, Key: store.Key{PK: "P#" + in.Project + "#D#" + in.ID, SK: "T#t1"},
+		Changes: []store.Change{store.Set(store.At("v"), store.Number(3))},
+	}
+	if _, err := p.place.Engine.Write(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.worker.ReadTest(t.Context(), in, "t1"); !errors.Is(err, delivery.ErrUnknownVersion) {
+		t.Errorf("the worker reads it: %v", err)
+	}
+	if _, err := p.destinations.Test(t.Context(), in, "t1"); !errors.Is(err, delivery.ErrUnknownVersion) {
+		t.Errorf("people read it: %v", err)
 	}
 }
 
