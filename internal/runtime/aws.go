@@ -23,7 +23,7 @@ const (
 
 // AWS makes the configuration that clients of AWS services are made from, out of
 // what Lambda puts into a function's environment. (The SDK's own loader looks in
-// many more places, and costs a fifth of a small function's size.) The regional
+// files and at other services too, which a function has not.) The regional
 // endpoints are moved by AWS_ENDPOINT_URL, or for one service by
 // AWS_ENDPOINT_URL_<SERVICE>, as the SDK's documentation has it.
 func AWS(getenv func(string) string, service string) (aws.Config, error) {
