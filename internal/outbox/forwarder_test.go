@@ -313,7 +313,8 @@ func TestTheInvocationsTraceIsCarriedInEachMessageAndMadeWhereThereIsNone(t *tes
 		t.Run(header, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			ctx := context.WithValue(t.Context(), "x-amzn-trace-id", header) //nolint:staticcheck // the runtime client's own key
+			//lint:ignore SA1029 the key is the runtime client's
+			ctx := context.WithValue(t.Context(), "x-amzn-trace-id", header)
 			s.handle(t, ctx, eventOf(ringing(1)))
 			m, err := outbox.Decode(*take(t, s.queue)[0].Body)
 			if err != nil || m.Trace != want || s.reports[0].Trace != want {
