@@ -13,6 +13,7 @@ ARCHITECTURE ?= arm64
 GOARCH_OF = $(if $(filter x86_64,$(1)),amd64,$(1))
 LOCAL_GOOS := $(if $(filter docker,$(COLOPHON_MODE)),linux,$(shell go env GOHOSTOS 2>/dev/null))
 LOCAL_GOARCH := $(shell go env GOHOSTARCH 2>/dev/null)
+LOCAL_ARCHITECTURE = $(if $(filter amd64,$(LOCAL_GOARCH)),x86_64,$(LOCAL_GOARCH))
 
 # The same flags everywhere, sam's builds included, give the same bytes. No version control stamp: sam builds elsewhere.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid='
@@ -104,6 +105,18 @@ test-localstack: install # the local stack's own
 
 test-stack: install killpoints # the whole, on a stack of its own, which is always ended
 	$(STACK) run --functions build/killpoints -- go test -count=1 -tags stack -timeout 15m ./e2e/...
+
+.PHONY: test-sam
+test-sam: install install-sam # sam builds the same bytes as make build, and deploys to a local stack
+	$(MAKE) --no-print-directory build ARCHITECTURE=$(LOCAL_ARCHITECTURE)
+	ARCHITECTURE=$(LOCAL_ARCHITECTURE) $(SAM) build --config-env local
+	cmp build/api/bootstrap .aws-sam/build/ApiFunction/bootstrap
+	cmp build/outbox-stream/bootstrap .aws-sam/build/OutboxStreamFunction/bootstrap
+	cmp build/deliver/bootstrap .aws-sam/build/DeliverFunction/bootstrap
+	cmp build/sweep/bootstrap .aws-sam/build/SweepFunction/bootstrap
+	$(STACK) run --bare -- bash -e -c '\
+	  $(SAM) deploy --config-env local; \
+	  go run ./cmd/colophon demo --stack colophon-local'
 
 .PHONY: lint
 lint: install install-sam ## Formats, vet, staticcheck, types, and the template's linters

@@ -248,3 +248,19 @@ def test_docker_is_taken_where_an_engine_answers_and_nowhere_else(tmp_path: Path
     assert command.chosen_mode(Settings(mode="auto")) == "host"
     with pytest.raises(Failed, match="no Docker engine"):
         command.chosen_mode(Settings(mode="docker"))
+
+
+def test_the_compose_file_runs_the_same_version_with_the_same_settings_on_loopback() -> None:
+    import importlib.metadata
+
+    import yaml
+
+    from colophon_localstack.stack.host import behaviour
+
+    (service,) = yaml.safe_load(docker.COMPOSE_FILE.read_text())["services"].values()
+    assert service["image"] == f"localstack/localstack:{importlib.metadata.version('localstack-core')}"
+    passed_on = {name for name, value in service["environment"].items() if value is None}
+    assert passed_on == set(behaviour(Settings()))
+    assert behaviour(Settings(port=4600))["GATEWAY_LISTEN"] == "127.0.0.1:4600"
+    assert "ports" not in service
+    assert service["volumes"] == [".:/opt/colophon:ro"]

@@ -63,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
     one = command("run", run, "a stack of its own on a free port for one command, ended after it")
     deploys(one)
+    one.add_argument("--bare", action="store_true", help="without a deployment: the command makes its own")
     one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
     return commands
 
@@ -118,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options, free_port())
     returncode = 1
     try:
-        bring_up(settings)
+        (start_bare if options.bare else bring_up)(settings)
         returncode = run_beside(settings, command)
         return returncode
     finally:
@@ -158,22 +159,31 @@ def run_beside(settings: Settings, command: list[str]) -> int:
 def bring_up(settings: Settings) -> None:
     """Starts what is not running and deploys what has changed. After a failed start nothing is left running."""
     deployment = Deployment(settings)
-    running = is_up(settings)
-    if running and settings.state().get("shape") == deployment.shape and settings.state().get("code") == deployment.code:
+    running, state = is_up(settings), settings.state()
+    if running and state.get("shape") == deployment.shape and state.get("code") == deployment.code:
         return
-    mode = settings.state()["mode"] if running else chosen_mode(settings)
     try:
         if not running:
-            take_down(settings)  # what an earlier one may have left
-            with step(f"Starting LocalStack on port {settings.port}"):
-                (docker if mode == "docker" else host).start(settings)
-            settings.write_state({"mode": mode})  # so that `down` knows how it was started
+            start_bare(settings)
         with step(f"Deploying {settings.template.name}"):
-            state = deployment.deploy()
-        settings.write_state({"mode": mode, **state})
+            deployed = deployment.deploy()
+        settings.write_state({**settings.state(), **deployed})
     except BaseException:
         if not running:
             take_down(settings)
+        raise
+
+
+def start_bare(settings: Settings) -> None:
+    """Starts LocalStack with nothing deployed."""
+    mode = chosen_mode(settings)
+    take_down(settings)  # what an earlier one may have left
+    settings.write_state({"mode": mode, "endpoint": settings.endpoint})  # so that `down` knows how it was started
+    try:
+        with step(f"Starting LocalStack on port {settings.port}"):
+            (docker if mode == "docker" else host).start(settings)
+    except BaseException:
+        take_down(settings)
         raise
 
 
