@@ -19,7 +19,7 @@ const (
 	attemptTime   = 10 * time.Second // the one deadline over everything
 	connectTime   = 3 * time.Second  // within it
 	handshakeTime = 5 * time.Second  // within it
-	requestLimit  = 64 << 10         // bytes of a request's head and body together; one is under 16 KiB in practice
+	requestLimit  = 32 << 10         // bytes of a request: they fit an empty send buffer, so that no write waits halfway
 )
 
 // Config is what a Client is built from. Only the first two differ from stage to stage; the rest is for tests, and what
@@ -115,8 +115,8 @@ func (r Request) wire(target *url.URL) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building a request: %w", err)
 	}
-	request.Close = true                 // Connection: close
-	request.Header.Set("User-Agent", "") // none of net/http's own
+	request.Close = true                 // sends Connection: close
+	request.Header.Set("User-Agent", "") // sends none, not even net/http's own
 	for name, values := range r.Header {
 		if !headerName(name) || len(values) != 1 || !headerValue(values[0]) || hopByHop(name) {
 			return nil, errors.New("building a request: a header is not one that may be sent")
@@ -141,6 +141,7 @@ func (c *Client) Send(ctx context.Context, request Request) Result {
 
 // Probe goes the same way up to the handshake and sends no request. It does not look at Header and Body.
 func (c *Client) Probe(ctx context.Context, request Request) Result {
+	request.Header, request.Body = nil, nil
 	return c.attempt(ctx, request, false)
 }
 

@@ -47,7 +47,7 @@ func (d *dialer) lookup(ctx context.Context, target *url.URL) ([]netip.AddrPort,
 	answers := make([]netip.Addr, 0, 1)
 	if literal, err := netip.ParseAddr(target.Hostname()); err == nil {
 		answers = append(answers, literal)
-	} else if answers, err = d.resolver.LookupNetIP(ctx, "ip", target.Hostname()+"."); err != nil { // no search domains
+	} else if answers, err = d.resolver.LookupNetIP(ctx, "ip", absolute(target.Hostname())); err != nil {
 		return nil, fault{FailureDNS, dnsDetail(ctx, err)}
 	}
 	if len(answers) == 0 {
@@ -61,6 +61,15 @@ func (d *dialer) lookup(ctx context.Context, target *url.URL) ([]netip.AddrPort,
 		}
 	}
 	return addresses, nil
+}
+
+// absolute ends a name with the root's dot, so that no search domain of this machine is tried after it. A name without a
+// domain (localhost) stays: a hosts file has it so.
+func absolute(name string) string {
+	if strings.Contains(name, ".") {
+		return name + "."
+	}
+	return name
 }
 
 // connect dials the addresses in turn. Each has an even share of the time that is left, but at least a third of the

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,19 @@ func TestEachSocketIsJudgedAgainBeforeItIsConnected(t *testing.T) {
 func portOf(t *testing.T, listener net.Listener) uint16 {
 	t.Helper()
 	return uint16(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func TestTheLoopbackAllowanceIsForPlainAddresses(t *testing.T) {
+	t.Parallel()
+	p := newPolicy([]TargetOption{AllowLoopback()})
+	for literal, want := range map[string]bool{
+		"127.0.0.1": true, "127.255.255.255": true, "::1": true,
+		"::ffff:127.0.0.1": false, "::127.0.0.1": false, "::1%lo": false, "64:ff9b::7f00:1": false, "::": false, "0.0.0.0": false, "128.0.0.1": false,
+	} {
+		if got := p.permits(netip.AddrPortFrom(netip.MustParseAddr(literal), 3000), 9001); got != want {
+			t.Errorf("%s permitted: %t", literal, got)
+		}
+	}
 }
 
 func TestOnlyTCPSocketsPassControl(t *testing.T) {

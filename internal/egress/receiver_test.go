@@ -10,12 +10,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,10 +29,20 @@ import (
 
 const (
 	hookName = "hook.example.com"
-	quick    = 300 * time.Millisecond // a deadline for receivers that never end
+	patient  = 10 * time.Second       // a deadline for receivers that end by themselves
+	quick    = 700 * time.Millisecond // one for receivers that never do
 	slack    = 2 * time.Second        // how late a busy machine may be
 	mark     = "MARKED-BY-THE-RECEIVER"
 )
+
+// TestMain runs many tests at once: they wait more than they compute.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // authority is a root, and what it signs.
 type authority struct {
@@ -297,7 +309,7 @@ func hookRequest(scheme string) egress.Request {
 		Body:     hookBody,
 		Header:   http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer MARKED-BY-THE-OWNER"}},
 		NotAfter: soon(),
-		Deadline: quick,
+		Deadline: patient,
 	}
 }
 
