@@ -8,11 +8,11 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"colophon/internal/outbox"
+	"colophon/internal/function/outboxstream"
 )
 
 func main() {
-	forwarder, err := outbox.NewStreamMain(os.Getenv, os.Stdout)
+	forwarder, err := outboxstream.New(os.Getenv, os.Stdout)
 	if err != nil {
 		log.Fatal(err)
 	}

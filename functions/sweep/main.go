@@ -8,11 +8,11 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"colophon/internal/outbox"
+	"colophon/internal/function/sweep"
 )
 
 func main() {
-	sweeper, err := outbox.NewSweepMain(os.Getenv, os.Stdout)
+	sweeper, err := sweep.New(os.Getenv, os.Stdout, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
