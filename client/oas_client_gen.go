@@ -160,9 +160,10 @@ type Invoker interface {
 	PublishRelease(ctx context.Context, request OptPublish, params PublishReleaseParams) (*ReleaseHeaders, error)
 	// PutDocument invokes putDocument operation.
 	//
-	// The body is the content itself, at most 256 KiB. Without a Content-Type (or with curl's own,
-	// application/x-www-form-urlencoded) the type follows from the path's ending. If-Match with the ETag
-	// that was read saves only over that version; `If-None-Match: *` saves only where there is none yet.
+	// The body is the content itself, text in UTF-8 of at most 256 KiB. Without a Content-Type (or with
+	// curl's own, application/x-www-form-urlencoded) the type follows from the path's ending. If-Match
+	// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
+	// is none yet.
 	//
 	// `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 	//
@@ -2853,9 +2854,10 @@ func (c *Client) sendPublishRelease(ctx context.Context, request OptPublish, par
 
 // PutDocument invokes putDocument operation.
 //
-// The body is the content itself, at most 256 KiB. Without a Content-Type (or with curl's own,
-// application/x-www-form-urlencoded) the type follows from the path's ending. If-Match with the ETag
-// that was read saves only over that version; `If-None-Match: *` saves only where there is none yet.
+// The body is the content itself, text in UTF-8 of at most 256 KiB. Without a Content-Type (or with
+// curl's own, application/x-www-form-urlencoded) the type follows from the path's ending. If-Match
+// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
+// is none yet.
 //
 // `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 //

@@ -9,6 +9,7 @@ import (
 	"path"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"colophon/internal/content"
 	"colophon/internal/httpapi/openapi"
@@ -47,6 +48,10 @@ func showProject(p content.Project) openapi.Project {
 	return openapi.Project{ID: p.ID, Name: p.Name, NewestRelease: optionalNumber(p.Seq), CreatedAt: p.CreatedAt.UTC()}
 }
 
+// notText refuses what is not UTF-8, and U+FFFD too: a gateway that takes bodies
+// for text puts it where bytes were none, and what was meant is lost by then.
+const notText = "A document is text in UTF-8. This one holds bytes that are not, or the sign U+FFFD, which stands for such bytes."
+
 // PutDocument saves a draft.
 func (a *API) PutDocument(ctx context.Context, req *openapi.PutDocumentReqWithContentType, params openapi.PutDocumentParams) (openapi.PutDocumentRes, error) {
 	over, err := ifMatch(params.IfMatch)
@@ -60,6 +65,9 @@ func (a *API) PutDocument(ctx context.Context, req *openapi.PutDocumentReqWithCo
 	data, err := io.ReadAll(req.Content)
 	if err != nil {
 		return nil, readFault(err)
+	}
+	if bytes.ContainsRune(data, utf8.RuneError) {
+		return nil, &content.Error{Code: content.CodeInvalid, Field: "content", Message: notText}
 	}
 	saved, err := a.c.Content.PutDocument(ctx, params.Project, content.Save{
 		Path: params.Path, Content: data, Type: inquiryOf(ctx).contentType, Who: who(ctx),
@@ -162,16 +170,13 @@ func (a *API) GetReleaseDocument(ctx context.Context, params openapi.GetReleaseD
 // types are the content types of paths' endings. The system's table, which the
 // mime package reads, differs from machine to machine.
 var types = map[string]string{
-	".css": "text/css; charset=utf-8", ".csv": "text/csv; charset=utf-8", ".gif": "image/gif",
-	".htm": "text/html; charset=utf-8", ".html": "text/html; charset=utf-8", ".jpeg": "image/jpeg", ".jpg": "image/jpeg",
-	".js": "text/javascript; charset=utf-8", ".json": "application/json", ".markdown": "text/markdown; charset=utf-8",
-	".md": "text/markdown; charset=utf-8", ".pdf": "application/pdf", ".png": "image/png", ".svg": "image/svg+xml",
-	".txt": "text/plain; charset=utf-8", ".webp": "image/webp", ".xml": "application/xml",
-	".yaml": "application/yaml", ".yml": "application/yaml",
+	".css": "text/css; charset=utf-8", ".csv": "text/csv; charset=utf-8", ".htm": "text/html; charset=utf-8",
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
+	".markdown": "text/markdown; charset=utf-8", ".md": "text/markdown; charset=utf-8", ".svg": "image/svg+xml",
+	".xml": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml",
 }
 
-// typeOfPath is the content type that a path's ending stands for; most documents
-// are text.
+// typeOfPath is the content type that a path's ending stands for.
 func typeOfPath(documentPath string) string {
 	if known, ok := types[strings.ToLower(path.Ext(documentPath))]; ok {
 		return known

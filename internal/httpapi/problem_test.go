@@ -204,6 +204,8 @@ func TestBadInputIsAProblemThatRepeatsNothingAndDoesNothing(t *testing.T) {
 		{"a body over the limit", "POST", releases, `{"message": "` + large + `"}`, nil, "too-large", "at most 1048576 bytes", ""},
 		{"a document over the limit", "PUT", document, large, nil, "too-large", "at most 1048576 bytes", ""},
 		{"a type of a document that is none", "PUT", document, "x", []string{"Content-Type", "marked;;"}, "unsupported-media-type", "", ""},
+		{"a document that is no text", "PUT", document, "marked \xff", nil, "invalid", "A document is text in UTF-8", "content"},
+		{"a document that was none before a gateway", "PUT", document, "marked \ufffd", nil, "invalid", "U+FFFD", "content"},
 		{"no path", "PUT", inProject + "/document", "x", nil, "invalid", "path is missing", "path"},
 		{"an empty path", "GET", inProject + "/document?path=", "", nil, "invalid", "path is a document's path", "path"},
 		{"a long path", "GET", inProject + "/document?path=" + strings.Repeat("x", 513), "", nil, "invalid", "path is a document's path", "path"},

@@ -3225,9 +3225,10 @@ func (s *Server) handlePublishReleaseRequest(args [1]string, argsEscaped bool, w
 
 // handlePutDocumentRequest handles putDocument operation.
 //
-// The body is the content itself, at most 256 KiB. Without a Content-Type (or with curl's own,
-// application/x-www-form-urlencoded) the type follows from the path's ending. If-Match with the ETag
-// that was read saves only over that version; `If-None-Match: *` saves only where there is none yet.
+// The body is the content itself, text in UTF-8 of at most 256 KiB. Without a Content-Type (or with
+// curl's own, application/x-www-form-urlencoded) the type follows from the path's ending. If-Match
+// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
+// is none yet.
 //
 // `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 //

@@ -146,9 +146,10 @@ type Handler interface {
 	PublishRelease(ctx context.Context, req OptPublish, params PublishReleaseParams) (*ReleaseHeaders, error)
 	// PutDocument implements putDocument operation.
 	//
-	// The body is the content itself, at most 256 KiB. Without a Content-Type (or with curl's own,
-	// application/x-www-form-urlencoded) the type follows from the path's ending. If-Match with the ETag
-	// that was read saves only over that version; `If-None-Match: *` saves only where there is none yet.
+	// The body is the content itself, text in UTF-8 of at most 256 KiB. Without a Content-Type (or with
+	// curl's own, application/x-www-form-urlencoded) the type follows from the path's ending. If-Match
+	// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
+	// is none yet.
 	//
 	// `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 	//
