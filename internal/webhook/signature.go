@@ -23,11 +23,14 @@ const (
 const userAgent = "Colophon/1"
 
 // Sign returns the value of webhook-signature: "v1," and the base64 of HMAC-SHA-256 over id.timestamp.body, for each
-// secret, with spaces between.
+// secret, with spaces between. A zero Secret signs nothing: everybody knows that key.
 func Sign(id string, at time.Time, body []byte, secrets ...Secret) string {
-	signatures := make([]string, len(secrets))
-	for i, secret := range secrets {
-		signatures[i] = "v1," + base64.StdEncoding.EncodeToString(mac(secret.key[:], content(id, at, body)))
+	var signatures []string
+	for _, secret := range secrets {
+		if !secret.IsZero() {
+			sum := mac(secret.key[:], content(id, at, body))
+			signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(sum))
+		}
 	}
 	return strings.Join(signatures, " ")
 }

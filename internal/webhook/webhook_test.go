@@ -220,6 +220,17 @@ func TestTheStandardsLibraryVerifiesASignature(t *testing.T) {
 	}
 }
 
+func TestASecretThatIsNotThereSignsNothing(t *testing.T) {
+	t.Parallel()
+	secret := newSecret(t)
+	if got, want := webhook.Sign("msg_x", publishedAt, nil, webhook.Secret{}, secret), webhook.Sign("msg_x", publishedAt, nil, secret); got != want {
+		t.Errorf("signed %q, want %q", got, want)
+	}
+	if got := webhook.Sign("msg_x", publishedAt, nil, webhook.Secrets{}.Signing(publishedAt)...); got != "" {
+		t.Errorf("signed %q without a secret", got)
+	}
+}
+
 func TestBothSecretsSignForADayAfterARotation(t *testing.T) {
 	t.Parallel()
 	old, current := newSecret(t), newSecret(t)
