@@ -133,7 +133,7 @@ func TestBadInputIsAnsweredWithAProblemAndWritesNothing(t *testing.T) {
 		{"something behind the JSON", "POST", "/projects", running.token, "application/json", `{"name":"a"} b`, 400},
 		{"an unknown field", "POST", "/projects", running.token, "application/json", `{"name":"a","extra":1}`, 400},
 		{"a field that is missing", "POST", "/projects", running.token, "application/json", `{}`, 400},
-		{"a document over the limit", "PUT", "/projects/" + p.id + "/documents/content?path=big.md", running.token, "text/markdown", strings.Repeat("x", 256<<10+1), 413},
+		{"a document over the limit", "PUT", "/projects/" + p.id + "/document?path=big.md", running.token, "text/markdown", strings.Repeat("x", 256<<10+1), 413},
 		{"an unknown project", "GET", "/projects/prj_aaaaaaaaaaaaaaaa", running.token, "", "", 404},
 		{"a publish of an unknown project", "POST", "/projects/prj_aaaaaaaaaaaaaaaa/releases", running.token, "application/json", `{}`, 404},
 		{"an unknown route", "GET", "/nothing/here", running.token, "", "", 404},

@@ -233,7 +233,7 @@ func TestAPoisonousMessageGoesToTheDeadLettersAndNineInnocentsSpendNoTryOnIt(t *
 		}
 	}
 	eventually(t, "the poison is a dead letter with its reason", func() bool {
-		letter := deadLetter(t, func(body string) bool { return body == poison })
+		letter := deadLetter(t, func(body string) bool { return strings.Contains(body, "poison") && strings.Contains(body, p.id) })
 		return letter != nil && aws.ToString(letter.MessageAttributes["reason"].StringValue) != ""
 	}, func() string { return "" })
 }
