@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"colophon/internal/killpoint"
 )
 
 // writersAtOnce bounds how many parts of a manifest are written side by side.
@@ -124,6 +126,7 @@ func (s *Service) try(ctx context.Context, t *trial, pub publication, read *Proj
 		}
 		return Release{}, refusal.Project, err
 	}
+	killpoint.At(killpoint.AfterCommit)
 	return commit.Release, nil, err
 }
 

@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"colophon/internal/killpoint"
 )
 
 const (
@@ -200,7 +202,7 @@ func (c *Client) attempt(parent context.Context, request Request, send bool) (re
 	}
 
 	before := socket.written
-	_, err = stream.Write(wire)
+	err = writeRequest(stream, wire)
 	result.MayHaveBeenReceived = socket.written > before
 	if err != nil {
 		return result.end(parent, socket, ioFault(err, 0))
@@ -216,6 +218,21 @@ func (c *Client) attempt(parent context.Context, request Request, send bool) (re
 	_, _ = io.CopyN(io.Discard, answer.Body, bodyLimit) // the status has decided; an ordinary receiver may finish
 	did(StepAnswer)
 	return result
+}
+
+// writeRequest writes the request at once; a test build in two parts, so that it
+// can be killed between them.
+func writeRequest(stream net.Conn, wire []byte) error {
+	if killpoint.Enabled {
+		half := len(wire) / 2
+		if _, err := stream.Write(wire[:half]); err != nil {
+			return err
+		}
+		killpoint.At(killpoint.MidSend)
+		wire = wire[half:]
+	}
+	_, err := stream.Write(wire)
+	return err
 }
 
 // end closes an attempt that has no status. What this side did to the connection explains a failure better than what
