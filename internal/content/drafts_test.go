@@ -231,7 +231,7 @@ func TestASaveSurvivesFaultsOfTheTable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, func(c *content.Config) { c.Clock = newPatient() })
+			w := newWorld(t, func(c *content.Config) { c.Clock, c.Jitter = newPatient(), leisurely })
 			turn := c.faults
 			w.faulty.Choose = func(writes []store.Write) storetest.Fault {
 				if len(writes) == 1 && turn[0] != storetest.Throttled {

@@ -64,7 +64,7 @@ func TestFaultsOfTheTableMakeNoReleaseTwiceAndLoseNone(t *testing.T) {
 		for _, key := range []string{"", "k1"} {
 			t.Run(name+map[string]string{"": "", "k1": ", with a key"}[key], func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, func(c *content.Config) { c.Clock, c.Jitter = newPatient(), long })
+				w := newWorld(t, func(c *content.Config) { c.Clock, c.Jitter = newPatient(), leisurely })
 				destinations := w.addDestinations(2)
 				w.save("start.md", "Hello")
 				w.faulty.Choose = inTurn(c.faults...)
@@ -97,7 +97,7 @@ func TestFaultsOfTheTableMakeNoReleaseTwiceAndLoseNone(t *testing.T) {
 
 func TestAnUnknownOutcomeSaysHowToAskAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *content.Config) { c.Clock = newPatient() })
+	w := newWorld(t, func(c *content.Config) { c.Clock, c.Jitter = newPatient(), leisurely })
 	w.faulty.Choose = inTurn(storetest.RequestLost)
 	_, with := w.Publish(t.Context(), w.project, content.PublishRequest{Force: true, IdempotencyKey: "k1"})
 	_, without := w.Publish(t.Context(), w.project, content.PublishRequest{Force: true})

@@ -124,7 +124,7 @@ func TestPublishIsLinearizable(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					c.Store, c.Clock = contents, newPatient()
+					c.Store, c.Clock, c.Jitter = contents, newPatient(), leisurely
 				})
 				wait.Go(func() {
 					for range publishes {

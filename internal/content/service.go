@@ -14,10 +14,13 @@ import (
 // the same items or its outcome is unknown.
 const patience = 5 * time.Second
 
-// The waits between two tries: random up to the first, doubled with each, up to the last.
+// The wait before the next try is random, up to what the last one took, doubled
+// with each try. So it fits the table's pace of the day: a fixed one is too short
+// where many publish into one project, and each then spoils the others' tries.
 const (
-	firstWait = 5 * time.Millisecond
-	lastWait  = 200 * time.Millisecond
+	shortestWait = 5 * time.Millisecond
+	mostDoubled  = 3 // times
+	longestWait  = time.Second
 )
 
 // Config is what a Service needs.
@@ -73,21 +76,28 @@ func (s *Service) now() time.Time { return s.c.Clock.Now().UTC().Truncate(time.M
 
 // trial counts the tries of one operation and its time.
 type trial struct {
-	s     *Service
-	until time.Time
-	tries int
+	clock  Clock
+	jitter func(time.Duration) time.Duration
+	until  time.Time
+	tries  int
+	begun  time.Time // the try under way
 }
 
-func (s *Service) newTrial() *trial { return &trial{s: s, until: s.c.Clock.Now().Add(patience)} }
+func (s *Service) newTrial() *trial {
+	now := s.c.Clock.Now()
+	return &trial{clock: s.c.Clock, jitter: s.c.Jitter, until: now.Add(patience), begun: now}
+}
 
 // again waits a little before the next try; false: time is up.
 func (t *trial) again(ctx context.Context) bool {
-	if !t.s.c.Clock.Now().Before(t.until) {
+	now := t.clock.Now()
+	if !now.Before(t.until) {
 		return false
 	}
-	most := min(firstWait<<min(t.tries, 10), lastWait)
-	t.tries++
-	return t.s.c.Clock.Sleep(ctx, t.s.c.Jitter(most)) == nil
+	most := min(max(now.Sub(t.begun), shortestWait)<<min(t.tries, mostDoubled), longestWait)
+	err := t.clock.Sleep(ctx, t.jitter(most))
+	t.tries, t.begun = t.tries+1, t.clock.Now()
+	return err == nil
 }
 
 // settled asks for one transaction until its outcome is known. While it is not,
