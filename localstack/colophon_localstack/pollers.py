@@ -12,6 +12,7 @@ enabled again goes on in its stream where it was.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,10 @@ from botocore.config import Config
 from localstack.services.lambda_.event_source_mapping import esm_worker_factory
 from localstack.services.lambda_.event_source_mapping.esm_worker import EsmWorker
 from localstack.services.lambda_.event_source_mapping.esm_worker_factory import EsmWorkerFactory
+from localstack.services.lambda_.event_source_mapping.event_processor import PartialBatchFailureError
 from localstack.services.lambda_.event_source_mapping.pollers.dynamodb_poller import DynamoDBPoller
-from localstack.services.lambda_.event_source_mapping.pollers.sqs_poller import SqsPoller
+from localstack.services.lambda_.event_source_mapping.pollers.poller import parse_batch_item_failures
+from localstack.services.lambda_.event_source_mapping.pollers.sqs_poller import SqsPoller, transform_into_events
 
 LOG = logging.getLogger(__name__)
 
@@ -81,7 +84,7 @@ class BatchPool:
         try:
             work(*args)
         except Exception as error:  # the messages come back after their visibility timeout
-            LOG.warning("a batch failed: %s", error, exc_info=LOG.isEnabledFor(logging.DEBUG))
+            LOG.warning("a batch failed: %r", error, exc_info=LOG.isEnabledFor(logging.DEBUG))
         finally:
             self.leave()
 
@@ -178,7 +181,7 @@ def poll_queue(poller: SqsPoller) -> None:
     if not messages:
         pool.leave()
         return
-    pool.run(poller.handle_messages, messages)
+    pool.run(handle_batch, poller, messages)
 
 
 def receive(poller: SqsPoller) -> list[dict[str, Any]]:
@@ -195,6 +198,37 @@ def receive(poller: SqsPoller) -> list[dict[str, Any]]:
     )
     messages: list[dict[str, Any]] = response.get("Messages", [])
     return messages
+
+
+def handle_batch(poller: SqsPoller, messages: list[dict[str, Any]]) -> None:
+    """Filters, invokes, and deletes what was not reported as failed. Bodies reach the function byte for byte;
+    LocalStack hands on what its JSON parser and printer make of them."""
+    bodies = {message["MessageId"]: message["Body"] for message in messages}
+    events = transform_into_events(messages)
+    if poller.filter_patterns:
+        for event in events:
+            event["body"] = parsed(event["body"])
+        events = poller.filter_events(events)
+        for event in events:
+            event["body"] = bodies[event["messageId"]]
+    passed = {event["messageId"] for event in events}
+    poller.delete_messages(messages, bodies.keys() - passed)
+    if not events:
+        return
+    failed: set[str] = set()
+    try:
+        poller.processor.process_events_batch(poller.add_source_metadata(events))
+    except PartialBatchFailureError as error:
+        failed = set(parse_batch_item_failures(error.partial_failure_payload, passed))
+    poller.delete_messages(messages, passed - failed)
+
+
+def parsed(body: str) -> Any:
+    """As a filter's pattern looks at it."""
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body
 
 
 def close_queue(poller: SqsPoller) -> None:
