@@ -590,7 +590,7 @@ func TestManyHangingReceiversAtOnceLeaveNothingBehind(t *testing.T) {
 		go func() {
 			defer group.Done()
 			request := hookRequest("http")
-			request.Deadline = 2 * quick
+			request.Deadline = quick
 			request.URL = "http://" + r.Addr().String() + "/"
 			if result := client.Send(context.Background(), request); result.Failure != egress.FailureTimeout {
 				t.Errorf("%+v", result)

@@ -269,7 +269,7 @@ func TestWhatKeepsAnAttemptFromConnecting(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			client := newClient(t, egress.Config{
-				ConnectTime: quick / 3,
+				ConnectTime: quick / 6,
 				Resolver: resolverFunc(func(ctx context.Context, _ string) ([]netip.Addr, error) {
 					if row.lookup != nil {
 						return nil, row.lookup(ctx)
@@ -304,7 +304,7 @@ func TestTheNextAddressIsDialledWhenOneFails(t *testing.T) {
 		w := &wire{to: receive(t, overTLS(hookTLS(), says(okAnswer)))}
 		config := production(w)
 		config.Resolver = answer("2606:4700::1111", "8.8.8.8")
-		config.ConnectTime = quick
+		config.ConnectTime = quick / 2
 		config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if network == "tcp6" {
 				w.dialled = append(w.dialled, network+" "+address)
@@ -326,7 +326,7 @@ func TestManyAddressesShareTheOneTimeToConnect(t *testing.T) {
 		many = append(many, netip.AddrFrom4([4]byte{8, 8, 8, byte(i)}))
 	}
 	var dials atomic.Int32
-	client := newClient(t, egress.Config{ConnectTime: quick / 3, Resolver: many, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := newClient(t, egress.Config{ConnectTime: quick / 6, Resolver: many, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		dials.Add(1)
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -339,20 +339,28 @@ func TestManyAddressesShareTheOneTimeToConnect(t *testing.T) {
 
 func TestACanceledAttemptIsNobodysFault(t *testing.T) {
 	t.Parallel()
-	got := make(chan struct{})
-	serveBoth(t, func(conn net.Conn) {
-		readRequest(conn)
-		got <- struct{}{}
-		untilClosed(conn)
-	}, func(t *testing.T, _ *receiver, w *wire, client *egress.Client, request egress.Request) {
+	for _, scheme := range []string{"http", "https"} {
+		got := make(chan struct{})
+		serve := func(conn net.Conn) {
+			readRequest(conn)
+			close(got)
+			untilClosed(conn)
+		}
+		if scheme == "https" {
+			serve = overTLS(hookTLS(), serve)
+		}
+		w := &wire{to: receive(t, serve)}
+		config := production(w)
+		config.Allow = []egress.TargetOption{egress.AllowHTTP()}
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() { <-got; cancel() }()
+		request := hookRequest(scheme)
 		request.Deadline = time.Minute
-		result := client.Send(ctx, request)
-		if result.Failure != egress.FailureCanceled || !result.MayHaveBeenReceived || !w.spies[0].closed {
-			t.Errorf("%+v", result)
+		result := newClient(t, config).Send(ctx, request)
+		if result.Failure != egress.FailureCanceled || !result.MayHaveBeenReceived || !w.spies[0].closed || result.Elapsed > time.Minute/2 {
+			t.Errorf("%s: %+v", scheme, result)
 		}
-	})
+	}
 }
 
 func TestARequestThatWeShouldNotHaveMadeIsOurFault(t *testing.T) {

@@ -29,16 +29,16 @@ import (
 
 const (
 	hookName = "hook.example.com"
-	patient  = 10 * time.Second       // a deadline for receivers that end by themselves
-	quick    = 700 * time.Millisecond // one for receivers that never do
-	slack    = 2 * time.Second        // how late a busy machine may be
+	patient  = 20 * time.Second        // a deadline for receivers that end by themselves
+	quick    = 2500 * time.Millisecond // one for receivers that never do: time enough for a busy machine to shake hands
+	slack    = 2 * time.Second         // how late a busy machine may be
 	mark     = "MARKED-BY-THE-RECEIVER"
 )
 
 // TestMain runs many tests at once: they wait more than they compute.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", "24"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
