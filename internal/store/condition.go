@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -143,7 +145,7 @@ func (c Condition) Holds(item Item) bool {
 	order, comparable := compare(have, c.value)
 	switch c.op {
 	case opEqual:
-		return comparable && order == 0
+		return comparable && order == 0 || !comparable && equal(have, c.value)
 	case opLess:
 		return comparable && order < 0
 	case opAtLeast:
@@ -163,16 +165,29 @@ func compare(a, b Value) (order int, ok bool) {
 		if b, ok := b.(*types.AttributeValueMemberN); ok {
 			return compareNumbers(a.Value, b.Value), true
 		}
-	case *types.AttributeValueMemberBOOL:
-		if b, ok := b.(*types.AttributeValueMemberBOOL); ok && a.Value == b.Value {
-			return 0, true
-		}
 	case *types.AttributeValueMemberB:
 		if b, ok := b.(*types.AttributeValueMemberB); ok {
 			return strings.Compare(string(a.Value), string(b.Value)), true
 		}
 	}
 	return 0, false
+}
+
+// equal compares what has no order: flags, lists and maps.
+func equal(a, b Value) bool {
+	switch a := a.(type) {
+	case *types.AttributeValueMemberBOOL:
+		b, ok := b.(*types.AttributeValueMemberBOOL)
+		return ok && a.Value == b.Value
+	case *types.AttributeValueMemberL:
+		b, ok := b.(*types.AttributeValueMemberL)
+		return ok && slices.EqualFunc(a.Value, b.Value, equal)
+	case *types.AttributeValueMemberM:
+		b, ok := b.(*types.AttributeValueMemberM)
+		return ok && maps.EqualFunc(a.Value, b.Value, equal)
+	}
+	order, comparable := compare(a, b)
+	return comparable && order == 0
 }
 
 // All numbers that we write are whole and fit an int64; others compare as floats.
@@ -221,7 +236,8 @@ func Set(p Path, v Value) Change { return Change{verb: verbSet, path: p, value: 
 // SetIfAbsent writes the attribute where it is missing and leaves it where it is not.
 func SetIfAbsent(p Path, v Value) Change { return Change{verb: verbSetIfAbsent, path: p, value: v} }
 
-// Remove takes the attribute away; a missing one is no fault.
+// Remove takes the attribute away; a missing one is no fault, but within a map,
+// the map must exist.
 func Remove(p Path) Change { return Change{verb: verbRemove, path: p} }
 
 // Add adds to a number; a missing one counts as 0.
@@ -229,24 +245,25 @@ func Add(p Path, n int64) Change { return Change{verb: verbAdd, path: p, value: 
 
 // Apply evaluates the changes on a copy of the item as DynamoDB does: each action
 // sees the item as it was before the update. An error is DynamoDB's
-// ValidationException: a path through something that is not a map.
+// ValidationException: a path through something that is not a map, or two paths
+// of which one is, or leads to, the other.
 func Apply(item Item, changes []Change) (Item, error) {
+	for i, c := range changes {
+		for _, other := range changes[:i] {
+			if overlap(c.path, other.path) {
+				return nil, fmt.Errorf("paths %s and %s overlap", other.path, c.path)
+			}
+		}
+	}
 	out := cloneItem(item)
 	for _, c := range changes {
 		parent := out
 		for _, name := range c.path[:len(c.path)-1] {
 			inner, ok := parent[name].(*types.AttributeValueMemberM)
 			if !ok {
-				if c.verb == verbRemove {
-					parent = nil
-					break
-				}
 				return nil, fmt.Errorf("path %s leads through no map", c.path)
 			}
 			parent = inner.Value
-		}
-		if parent == nil {
-			continue
 		}
 		last := c.path[len(c.path)-1]
 		switch c.verb {
@@ -268,6 +285,11 @@ func Apply(item Item, changes []Change) (Item, error) {
 		}
 	}
 	return out, nil
+}
+
+func overlap(a, b Path) bool {
+	n := min(len(a), len(b))
+	return slices.Equal(a[:n], b[:n])
 }
 
 func addNumbers(have, add Value) (Value, error) {
