@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/ogen-go/ogen/validate"
 	"github.com/spf13/cobra"
 
 	"colophon/client"
@@ -73,7 +74,12 @@ func exitCode(err error) int {
 // explain says what went wrong in the API's own words where it has some.
 func explain(err error) string {
 	problem := client.AsProblem(err)
-	if problem == nil {
+	var foreign *validate.InvalidContentTypeError
+	switch {
+	case problem != nil:
+	case errors.As(err, &foreign):
+		return "what answered is not the API, or its function did not start; the stack's logs say more"
+	default:
 		return err.Error()
 	}
 	text := problem.Response.Detail.Or(problem.Response.Title)
