@@ -41,7 +41,7 @@ func (s *Service) Publish(ctx context.Context, project string, r PublishRequest)
 		var used *usedError
 		switch {
 		case errors.As(err, &used):
-			return s.replay(ctx, pub, used.Use)
+			return s.replay(ctx, t, pub, used.Use)
 		case moved != nil:
 			read = moved
 		case errors.Is(err, ErrBusy), errors.Is(err, ErrUnavailable):
@@ -228,11 +228,15 @@ func (s *Service) commit(pub publication, read Project, drafts []Draft, parts []
 }
 
 // replay answers a request whose key was used.
-func (s *Service) replay(ctx context.Context, pub publication, use Use) (Published, error) {
+func (s *Service) replay(ctx context.Context, t *trial, pub publication, use Use) (Published, error) {
 	if use.Request != pub.request {
 		return Published{}, refuse(CodeIdempotencyMismatch, "This idempotency key was used for another request, which made release %d. Choose a new key for a new request.", use.Release)
 	}
 	release, err := s.c.Store.Release(ctx, pub.project, use.Release)
+	// A transaction's items are not seen all at once: the key can be there already.
+	for errors.Is(err, ErrMissing) && t.again(ctx) {
+		release, err = s.c.Store.Release(ctx, pub.project, use.Release)
+	}
 	if err != nil {
 		return Published{}, Explain("read the release that the key made", err)
 	}
