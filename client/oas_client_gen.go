@@ -28,6 +28,13 @@ type Invoker interface {
 	//
 	// POST /projects/{project}/destinations
 	CreateDestination(ctx context.Context, request *NewDestination, params CreateDestinationParams) (*CreatedDestinationHeaders, error)
+	// CreateExamination invokes createExamination operation.
+	//
+	// Sends what a test sends, and looks at all that stands between the sender and the receiver on the
+	// way; also while the destination is paused.
+	//
+	// POST /projects/{project}/destinations/{destination}/doctor
+	CreateExamination(ctx context.Context, params CreateExaminationParams) (*Examination, error)
 	// CreateProject invokes createProject operation.
 	//
 	// Needs an admin's token that is not bound to one project.
@@ -64,6 +71,12 @@ type Invoker interface {
 	//
 	// GET /projects/{project}/document
 	GetDocument(ctx context.Context, params GetDocumentParams) (GetDocumentRes, error)
+	// GetExamination invokes getExamination operation.
+	//
+	// See what an examination found.
+	//
+	// GET /projects/{project}/destinations/{destination}/doctor/{examination}
+	GetExamination(ctx context.Context, params GetExaminationParams) (*Examination, error)
 	// GetFeed invokes getFeed operation.
 	//
 	// For machines that would rather ask than be told, and for a receiver that wants to know what it was
@@ -95,6 +108,13 @@ type Invoker interface {
 	//
 	// GET /projects/{project}/releases/{release}/document
 	GetReleaseDocument(ctx context.Context, params GetReleaseDocumentParams) (*GetReleaseDocumentOKHeaders, error)
+	// GetSigned invokes getSigned operation.
+	//
+	// An attempt signs `id.timestamp.body`. Compare these with what a receiver has, where signatures do
+	// not match.
+	//
+	// GET /projects/{project}/destinations/{destination}/deliveries/{release}/signed
+	GetSigned(ctx context.Context, params GetSignedParams) (*Signed, error)
 	// GetTest invokes getTest operation.
 	//
 	// See what became of a test.
@@ -352,6 +372,121 @@ func (c *Client) sendCreateDestination(ctx context.Context, request *NewDestinat
 	}()
 
 	result, err := decodeCreateDestinationResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// CreateExamination invokes createExamination operation.
+//
+// Sends what a test sends, and looks at all that stands between the sender and the receiver on the
+// way; also while the destination is paused.
+//
+// POST /projects/{project}/destinations/{destination}/doctor
+func (c *Client) CreateExamination(ctx context.Context, params CreateExaminationParams) (*Examination, error) {
+	res, err := c.sendCreateExamination(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendCreateExamination(ctx context.Context, params CreateExaminationParams) (res *Examination, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [5]string
+	pathParts[0] = "/projects/"
+	{
+		// Encode "project" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "project",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Project))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/destinations/"
+	{
+		// Encode "destination" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "destination",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Destination))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[3] = encoded
+	}
+	pathParts[4] = "/doctor"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "POST", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearer(ctx, CreateExaminationOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"Bearer\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeCreateExaminationResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}
@@ -1053,6 +1188,138 @@ func (c *Client) sendGetDocument(ctx context.Context, params GetDocumentParams) 
 	return result, nil
 }
 
+// GetExamination invokes getExamination operation.
+//
+// See what an examination found.
+//
+// GET /projects/{project}/destinations/{destination}/doctor/{examination}
+func (c *Client) GetExamination(ctx context.Context, params GetExaminationParams) (*Examination, error) {
+	res, err := c.sendGetExamination(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendGetExamination(ctx context.Context, params GetExaminationParams) (res *Examination, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [6]string
+	pathParts[0] = "/projects/"
+	{
+		// Encode "project" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "project",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Project))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/destinations/"
+	{
+		// Encode "destination" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "destination",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Destination))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[3] = encoded
+	}
+	pathParts[4] = "/doctor/"
+	{
+		// Encode "examination" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "examination",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Examination))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[5] = encoded
+	}
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearer(ctx, GetExaminationOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"Bearer\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeGetExaminationResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
 // GetFeed invokes getFeed operation.
 //
 // For machines that would rather ask than be told, and for a receiver that wants to know what it was
@@ -1560,6 +1827,140 @@ func (c *Client) sendGetReleaseDocument(ctx context.Context, params GetReleaseDo
 	}()
 
 	result, err := decodeGetReleaseDocumentResponse(resp)
+	if err != nil {
+		return res, errors.Wrap(err, "decode response")
+	}
+
+	return result, nil
+}
+
+// GetSigned invokes getSigned operation.
+//
+// An attempt signs `id.timestamp.body`. Compare these with what a receiver has, where signatures do
+// not match.
+//
+// GET /projects/{project}/destinations/{destination}/deliveries/{release}/signed
+func (c *Client) GetSigned(ctx context.Context, params GetSignedParams) (*Signed, error) {
+	res, err := c.sendGetSigned(ctx, params)
+	return res, err
+}
+
+func (c *Client) sendGetSigned(ctx context.Context, params GetSignedParams) (res *Signed, err error) {
+
+	u := uri.Clone(c.requestURL(ctx))
+	var pathParts [7]string
+	pathParts[0] = "/projects/"
+	{
+		// Encode "project" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "project",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Project))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[1] = encoded
+	}
+	pathParts[2] = "/destinations/"
+	{
+		// Encode "destination" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "destination",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.StringToString(params.Destination))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[3] = encoded
+	}
+	pathParts[4] = "/deliveries/"
+	{
+		// Encode "release" parameter.
+		e := uri.NewPathEncoder(uri.PathEncoderConfig{
+			Param:   "release",
+			Style:   uri.PathStyleSimple,
+			Explode: false,
+		})
+		if err := func() error {
+			return e.EncodeValue(conv.Int64ToString(params.Release))
+		}(); err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		encoded, err := e.Result()
+		if err != nil {
+			return res, errors.Wrap(err, "encode path")
+		}
+		pathParts[5] = encoded
+	}
+	pathParts[6] = "/signed"
+	uri.AddPathParts(u, pathParts[:]...)
+
+	r, err := ht.NewRequest(ctx, "GET", u)
+	if err != nil {
+		return res, errors.Wrap(err, "create request")
+	}
+
+	{
+		type bitset = [1]uint8
+		var satisfied bitset
+		{
+
+			switch err := c.securityBearer(ctx, GetSignedOperation, r); {
+			case err == nil: // if NO error
+				satisfied[0] |= 1 << 0
+			case errors.Is(err, ogenerrors.ErrSkipClientSecurity):
+				// Skip this security.
+			default:
+				return res, errors.Wrap(err, "security \"Bearer\"")
+			}
+		}
+
+		if ok := func() bool {
+		nextRequirement:
+			for _, requirement := range []bitset{
+				{0b00000001},
+			} {
+				for i, mask := range requirement {
+					if satisfied[i]&mask != mask {
+						continue nextRequirement
+					}
+				}
+				return true
+			}
+			return false
+		}(); !ok {
+			return res, ogenerrors.ErrSecurityRequirementIsNotSatisfied
+		}
+	}
+
+	resp, err := c.cfg.Client.Do(r)
+	if err != nil {
+		return res, errors.Wrap(err, "do request")
+	}
+	body := resp.Body
+	defer func() {
+		// Drain the body to EOF before closing, so the underlying
+		// connection can be reused by the Transport regardless of the
+		// response status code. See https://github.com/ogen-go/ogen/issues/1670.
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
+	}()
+
+	result, err := decodeGetSignedResponse(resp)
 	if err != nil {
 		return res, errors.Wrap(err, "decode response")
 	}

@@ -8,6 +8,14 @@ type CreateDestinationParams struct {
 	Project string
 }
 
+// CreateExaminationParams is parameters of createExamination operation.
+type CreateExaminationParams struct {
+	// A project's id.
+	Project string
+	// A destination's id.
+	Destination string
+}
+
 // CreateTestParams is parameters of createTest operation.
 type CreateTestParams struct {
 	// A project's id.
@@ -55,6 +63,16 @@ type GetDocumentParams struct {
 	Path string
 }
 
+// GetExaminationParams is parameters of getExamination operation.
+type GetExaminationParams struct {
+	// A project's id.
+	Project string
+	// A destination's id.
+	Destination string
+	// An examination's id.
+	Examination string
+}
+
 // GetFeedParams is parameters of getFeed operation.
 type GetFeedParams struct {
 	// Only releases above this one.
@@ -87,6 +105,16 @@ type GetReleaseDocumentParams struct {
 	Release int64
 	// A document's path, at most 512 bytes.
 	Path string
+}
+
+// GetSignedParams is parameters of getSigned operation.
+type GetSignedParams struct {
+	// A project's id.
+	Project string
+	// A destination's id.
+	Destination string
+	// A release's number.
+	Release int64
 }
 
 // GetTestParams is parameters of getTest operation.

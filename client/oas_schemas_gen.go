@@ -1184,6 +1184,101 @@ func (s *DocumentPage) SetNext(val OptString) {
 	s.Next = val
 }
 
+// Ref: #/components/schemas/Examination
+type Examination struct {
+	ID          string     `json:"id"`
+	Project     string     `json:"project"`
+	Destination string     `json:"destination"`
+	State       TestState  `json:"state"`
+	Attempt     OptAttempt `json:"attempt"`
+	// One for each check, in their order; empty until it has ended.
+	Findings []Finding `json:"findings"`
+	// In UTC, with milliseconds.
+	CreatedAt time.Time `json:"createdAt"`
+	// Its path below this API's address.
+	Link string `json:"link"`
+}
+
+// GetID returns the value of ID.
+func (s *Examination) GetID() string {
+	return s.ID
+}
+
+// GetProject returns the value of Project.
+func (s *Examination) GetProject() string {
+	return s.Project
+}
+
+// GetDestination returns the value of Destination.
+func (s *Examination) GetDestination() string {
+	return s.Destination
+}
+
+// GetState returns the value of State.
+func (s *Examination) GetState() TestState {
+	return s.State
+}
+
+// GetAttempt returns the value of Attempt.
+func (s *Examination) GetAttempt() OptAttempt {
+	return s.Attempt
+}
+
+// GetFindings returns the value of Findings.
+func (s *Examination) GetFindings() []Finding {
+	return s.Findings
+}
+
+// GetCreatedAt returns the value of CreatedAt.
+func (s *Examination) GetCreatedAt() time.Time {
+	return s.CreatedAt
+}
+
+// GetLink returns the value of Link.
+func (s *Examination) GetLink() string {
+	return s.Link
+}
+
+// SetID sets the value of ID.
+func (s *Examination) SetID(val string) {
+	s.ID = val
+}
+
+// SetProject sets the value of Project.
+func (s *Examination) SetProject(val string) {
+	s.Project = val
+}
+
+// SetDestination sets the value of Destination.
+func (s *Examination) SetDestination(val string) {
+	s.Destination = val
+}
+
+// SetState sets the value of State.
+func (s *Examination) SetState(val TestState) {
+	s.State = val
+}
+
+// SetAttempt sets the value of Attempt.
+func (s *Examination) SetAttempt(val OptAttempt) {
+	s.Attempt = val
+}
+
+// SetFindings sets the value of Findings.
+func (s *Examination) SetFindings(val []Finding) {
+	s.Findings = val
+}
+
+// SetCreatedAt sets the value of CreatedAt.
+func (s *Examination) SetCreatedAt(val time.Time) {
+	s.CreatedAt = val
+}
+
+// SetLink sets the value of Link.
+func (s *Examination) SetLink(val string) {
+	s.Link = val
+}
+
 // Ref: #/components/schemas/Feed
 type Feed struct {
 	Releases []Release `json:"releases"`
@@ -1209,6 +1304,172 @@ func (s *Feed) SetReleases(val []Release) {
 // SetNewest sets the value of Newest.
 func (s *Feed) SetNewest(val int64) {
 	s.Newest = val
+}
+
+// Ref: #/components/schemas/Finding
+type Finding struct {
+	Check FindingCheck `json:"check"`
+	// Bad: releases do not arrive as long as this is so. not-reached: an earlier check failed, or the
+	// answer does not tell.
+	Verdict FindingVerdict `json:"verdict"`
+	// What was found and what to do about it, in sentences.
+	Words string `json:"words"`
+}
+
+// GetCheck returns the value of Check.
+func (s *Finding) GetCheck() FindingCheck {
+	return s.Check
+}
+
+// GetVerdict returns the value of Verdict.
+func (s *Finding) GetVerdict() FindingVerdict {
+	return s.Verdict
+}
+
+// GetWords returns the value of Words.
+func (s *Finding) GetWords() string {
+	return s.Words
+}
+
+// SetCheck sets the value of Check.
+func (s *Finding) SetCheck(val FindingCheck) {
+	s.Check = val
+}
+
+// SetVerdict sets the value of Verdict.
+func (s *Finding) SetVerdict(val FindingVerdict) {
+	s.Verdict = val
+}
+
+// SetWords sets the value of Words.
+func (s *Finding) SetWords(val string) {
+	s.Words = val
+}
+
+type FindingCheck string
+
+const (
+	FindingCheckName        FindingCheck = "name"
+	FindingCheckConnection  FindingCheck = "connection"
+	FindingCheckCertificate FindingCheck = "certificate"
+	FindingCheckAnswer      FindingCheck = "answer"
+	FindingCheckRedirect    FindingCheck = "redirect"
+	FindingCheckClock       FindingCheck = "clock"
+)
+
+// AllValues returns all FindingCheck values.
+func (FindingCheck) AllValues() []FindingCheck {
+	return []FindingCheck{
+		FindingCheckName,
+		FindingCheckConnection,
+		FindingCheckCertificate,
+		FindingCheckAnswer,
+		FindingCheckRedirect,
+		FindingCheckClock,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s FindingCheck) MarshalText() ([]byte, error) {
+	switch s {
+	case FindingCheckName:
+		return []byte(s), nil
+	case FindingCheckConnection:
+		return []byte(s), nil
+	case FindingCheckCertificate:
+		return []byte(s), nil
+	case FindingCheckAnswer:
+		return []byte(s), nil
+	case FindingCheckRedirect:
+		return []byte(s), nil
+	case FindingCheckClock:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *FindingCheck) UnmarshalText(data []byte) error {
+	switch FindingCheck(data) {
+	case FindingCheckName:
+		*s = FindingCheckName
+		return nil
+	case FindingCheckConnection:
+		*s = FindingCheckConnection
+		return nil
+	case FindingCheckCertificate:
+		*s = FindingCheckCertificate
+		return nil
+	case FindingCheckAnswer:
+		*s = FindingCheckAnswer
+		return nil
+	case FindingCheckRedirect:
+		*s = FindingCheckRedirect
+		return nil
+	case FindingCheckClock:
+		*s = FindingCheckClock
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
+}
+
+// Bad: releases do not arrive as long as this is so. not-reached: an earlier check failed, or the
+// answer does not tell.
+type FindingVerdict string
+
+const (
+	FindingVerdictGood       FindingVerdict = "good"
+	FindingVerdictWarning    FindingVerdict = "warning"
+	FindingVerdictBad        FindingVerdict = "bad"
+	FindingVerdictNotReached FindingVerdict = "not-reached"
+)
+
+// AllValues returns all FindingVerdict values.
+func (FindingVerdict) AllValues() []FindingVerdict {
+	return []FindingVerdict{
+		FindingVerdictGood,
+		FindingVerdictWarning,
+		FindingVerdictBad,
+		FindingVerdictNotReached,
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s FindingVerdict) MarshalText() ([]byte, error) {
+	switch s {
+	case FindingVerdictGood:
+		return []byte(s), nil
+	case FindingVerdictWarning:
+		return []byte(s), nil
+	case FindingVerdictBad:
+		return []byte(s), nil
+	case FindingVerdictNotReached:
+		return []byte(s), nil
+	default:
+		return nil, errors.Errorf("invalid value: %q", s)
+	}
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *FindingVerdict) UnmarshalText(data []byte) error {
+	switch FindingVerdict(data) {
+	case FindingVerdictGood:
+		*s = FindingVerdictGood
+		return nil
+	case FindingVerdictWarning:
+		*s = FindingVerdictWarning
+		return nil
+	case FindingVerdictBad:
+		*s = FindingVerdictBad
+		return nil
+	case FindingVerdictNotReached:
+		*s = FindingVerdictNotReached
+		return nil
+	default:
+		return errors.Errorf("invalid value: %q", data)
+	}
 }
 
 // GetDocumentNotModified is response for GetDocument operation.
@@ -2781,14 +3042,102 @@ func (s *RoundResultState) UnmarshalText(data []byte) error {
 	}
 }
 
+// Ref: #/components/schemas/Signed
+type Signed struct {
+	WebhookId string `json:"webhookId"`
+	// The body of all attempts, byte for byte.
+	Body      string `json:"body"`
+	BodyBytes int64  `json:"bodyBytes"`
+	// SHA-256 of the body in hexadecimal digits.
+	BodyDigest string `json:"bodyDigest"`
+	// The last 20, oldest first.
+	Attempts []SignedAttempt `json:"attempts"`
+}
+
+// GetWebhookId returns the value of WebhookId.
+func (s *Signed) GetWebhookId() string {
+	return s.WebhookId
+}
+
+// GetBody returns the value of Body.
+func (s *Signed) GetBody() string {
+	return s.Body
+}
+
+// GetBodyBytes returns the value of BodyBytes.
+func (s *Signed) GetBodyBytes() int64 {
+	return s.BodyBytes
+}
+
+// GetBodyDigest returns the value of BodyDigest.
+func (s *Signed) GetBodyDigest() string {
+	return s.BodyDigest
+}
+
+// GetAttempts returns the value of Attempts.
+func (s *Signed) GetAttempts() []SignedAttempt {
+	return s.Attempts
+}
+
+// SetWebhookId sets the value of WebhookId.
+func (s *Signed) SetWebhookId(val string) {
+	s.WebhookId = val
+}
+
+// SetBody sets the value of Body.
+func (s *Signed) SetBody(val string) {
+	s.Body = val
+}
+
+// SetBodyBytes sets the value of BodyBytes.
+func (s *Signed) SetBodyBytes(val int64) {
+	s.BodyBytes = val
+}
+
+// SetBodyDigest sets the value of BodyDigest.
+func (s *Signed) SetBodyDigest(val string) {
+	s.BodyDigest = val
+}
+
+// SetAttempts sets the value of Attempts.
+func (s *Signed) SetAttempts(val []SignedAttempt) {
+	s.Attempts = val
+}
+
+// Ref: #/components/schemas/SignedAttempt
+type SignedAttempt struct {
+	Number int64 `json:"number"`
+	// The webhook-timestamp, in Unix seconds.
+	Timestamp int64 `json:"timestamp"`
+}
+
+// GetNumber returns the value of Number.
+func (s *SignedAttempt) GetNumber() int64 {
+	return s.Number
+}
+
+// GetTimestamp returns the value of Timestamp.
+func (s *SignedAttempt) GetTimestamp() int64 {
+	return s.Timestamp
+}
+
+// SetNumber sets the value of Number.
+func (s *SignedAttempt) SetNumber(val int64) {
+	s.Number = val
+}
+
+// SetTimestamp sets the value of Timestamp.
+func (s *SignedAttempt) SetTimestamp(val int64) {
+	s.Timestamp = val
+}
+
 // Ref: #/components/schemas/Test
 type Test struct {
-	ID          string `json:"id"`
-	Project     string `json:"project"`
-	Destination string `json:"destination"`
-	// Not-sent: nobody took it up within 2 minutes. unknown: it may have been received.
-	State   TestState  `json:"state"`
-	Attempt OptAttempt `json:"attempt"`
+	ID          string     `json:"id"`
+	Project     string     `json:"project"`
+	Destination string     `json:"destination"`
+	State       TestState  `json:"state"`
+	Attempt     OptAttempt `json:"attempt"`
 	// In UTC, with milliseconds.
 	CreatedAt time.Time `json:"createdAt"`
 	// Its path below this API's address.
@@ -2866,6 +3215,7 @@ func (s *Test) SetLink(val string) {
 }
 
 // Not-sent: nobody took it up within 2 minutes. unknown: it may have been received.
+// Ref: #/components/schemas/TestState
 type TestState string
 
 const (

@@ -21,6 +21,9 @@ var operationRolesBearer = map[string][]string{
 	CreateDestinationOperation: []string{
 		"admin",
 	},
+	CreateExaminationOperation: []string{
+		"admin",
+	},
 	CreateProjectOperation: []string{
 		"admin",
 	},
@@ -39,6 +42,9 @@ var operationRolesBearer = map[string][]string{
 	GetDocumentOperation: []string{
 		"viewer",
 	},
+	GetExaminationOperation: []string{
+		"viewer",
+	},
 	GetFeedOperation: []string{
 		"viewer",
 	},
@@ -49,6 +55,9 @@ var operationRolesBearer = map[string][]string{
 		"viewer",
 	},
 	GetReleaseDocumentOperation: []string{
+		"viewer",
+	},
+	GetSignedOperation: []string{
 		"viewer",
 	},
 	GetTestOperation: []string{

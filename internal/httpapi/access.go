@@ -62,7 +62,7 @@ func (a *API) authorize(r middleware.Request, next middleware.Next) (middleware.
 	if err := g.principal.May(g.needed, project); err != nil {
 		return middleware.Response{}, err
 	}
-	for _, name := range []string{"destination", "test"} {
+	for _, name := range []string{"destination", "test", "examination"} {
 		if id, ok := r.Params.Path(name); ok && !isID(id) {
 			return middleware.Response{}, &content.Error{Code: content.CodeNotFound, Message: "There is no such " + name + "."}
 		}

@@ -1,10 +1,13 @@
 package httpapi_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,6 +256,61 @@ func TestATestIsToldWithItsState(t *testing.T) {
 		if got.State != state || got.Link != inDestination+"/tests/a" || (got.Attempt != nil) != (s.Result != nil) {
 			t.Errorf("%s: got %s", state, answer.Body)
 		}
+	}
+}
+
+func TestAnExaminationIsToldWithItsFindings(t *testing.T) {
+	t.Parallel()
+	s := delivery.TestSend{
+		Destination: delivery.Destination{Project: ours, ID: website}, ID: "a", CreatedAt: now, Kind: delivery.TestDoctor,
+		Result: &delivery.Attempt{Class: delivery.ClassTLS, Received: delivery.NotReceived},
+		Findings: []delivery.Finding{
+			{Check: delivery.CheckName, Verdict: delivery.VerdictGood, Words: "It is known."},
+			{Check: delivery.CheckConnection, Verdict: delivery.VerdictGood, Words: "It stood."},
+			{Check: delivery.CheckCertificate, Verdict: delivery.VerdictBad, Words: "It ended."},
+			{Check: delivery.CheckAnswer, Verdict: delivery.VerdictNotReached, Words: "It did not come to this."},
+			{Check: delivery.CheckRedirect, Verdict: delivery.VerdictNotReached, Words: "It did not come to this."},
+			{Check: delivery.CheckClock, Verdict: delivery.VerdictWarning, Words: "It is late."},
+		},
+	}
+	answer := serve(handlerOf(t, &delivering{test: s}), ask("GET", inDestination+"/doctor/a", "viewer", ""))
+	var got struct {
+		State, Link string
+		Attempt     struct{ Class string }
+		Findings    []delivery.Finding
+	}
+	decode(t, answer.Body.Bytes(), &got)
+	if got.State != "failed" || got.Attempt.Class != "tls" || !slices.Equal(got.Findings, s.Findings) || got.Link != inDestination+"/doctor/a" {
+		t.Errorf("got %s", answer.Body)
+	}
+	s.Result, s.Findings = nil, nil
+	answer = serve(handlerOf(t, &delivering{test: s}), ask("GET", inDestination+"/doctor/a", "viewer", ""))
+	if !strings.Contains(answer.Body.String(), `"state":"waiting"`) || !strings.Contains(answer.Body.String(), `"findings":[]`) {
+		t.Errorf("before it has ended: %s", answer.Body)
+	}
+}
+
+// A receiver's signature can be made again from the answer and the secret alone.
+func TestWhatWasSignedIsToldByteForByte(t *testing.T) {
+	t.Parallel()
+	d := destination.Delivery{Destination: place, Delivery: duty.Delivery}
+	d.Body = []byte("{\"message\":\"<&> Küche \u2028 \\u0000 🦊\"}")
+	d.Attempts = []delivery.Attempt{
+		{Number: 7, Round: 1, At: now.Add(999 * time.Millisecond)}, {Number: 8, Round: 2, At: now.Add(time.Minute), By: delivery.BySettle},
+	}
+	answer := serve(handlerOf(t, &delivering{delivery: d}), ask("GET", inDelivery+"/signed", "viewer", ""))
+	var got struct {
+		WebhookID, Body, BodyDigest string
+		BodyBytes                   int
+		Attempts                    []struct{ Number, Timestamp int64 }
+	}
+	decode(t, answer.Body.Bytes(), &got)
+	sum := sha256.Sum256(d.Body)
+	if got.WebhookID != d.WebhookID || got.Body != string(d.Body) || got.BodyBytes != len(d.Body) || got.BodyDigest != hex.EncodeToString(sum[:]) {
+		t.Errorf("got %s", answer.Body)
+	}
+	if len(got.Attempts) != 2 || got.Attempts[0].Number != 7 || got.Attempts[0].Timestamp != now.Unix() || got.Attempts[1].Timestamp != now.Unix()+60 {
+		t.Errorf("got %s", answer.Body)
 	}
 }
 

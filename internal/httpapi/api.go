@@ -104,6 +104,8 @@ type Resending interface {
 type Tests interface {
 	SendTest(ctx context.Context, project, id string) (delivery.TestSend, error)
 	Test(ctx context.Context, project, id, test string) (delivery.TestSend, error)
+	Examine(ctx context.Context, project, id string) (delivery.TestSend, error)
+	Examination(ctx context.Context, project, id, examination string) (delivery.TestSend, error)
 }
 
 // Config is what an API needs.

@@ -8,6 +8,7 @@ import (
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
 	"colophon/internal/httpapi/openapi"
+	"colophon/internal/webhook"
 )
 
 // ListReleaseDeliveries says what became of a release at each destination.
@@ -58,6 +59,22 @@ func (a *API) Redeliver(ctx context.Context, req openapi.OptRedeliver, params op
 // TryNow brings a delivery's next try forward.
 func (a *API) TryNow(ctx context.Context, params openapi.TryNowParams) (*openapi.Delivery, error) {
 	return a.oneDelivery(a.c.Announcing.TryNow(ctx, keyOf(params.Project, params.Destination, params.Release)))
+}
+
+// GetSigned says what a delivery's attempts signed. An attempt is signed at the
+// instant that is recorded as its beginning.
+func (a *API) GetSigned(ctx context.Context, params openapi.GetSignedParams) (*openapi.Signed, error) {
+	d, err := a.c.Announcing.Delivery(ctx, keyOf(params.Project, params.Destination, params.Release))
+	if err != nil {
+		return nil, err
+	}
+	signed := webhook.Sent{ID: d.WebhookID, Body: d.Body}.Signed()
+	return &openapi.Signed{
+		WebhookId: signed.ID, Body: string(d.Body), BodyBytes: int64(signed.BodyBytes), BodyDigest: signed.BodyDigest,
+		Attempts: each(d.Attempts, func(at delivery.Attempt) openapi.SignedAttempt {
+			return openapi.SignedAttempt{Number: at.Number, Timestamp: webhook.Sent{At: at.At}.Signed().Timestamp}
+		}),
+	}, nil
 }
 
 func keyOf(project, id string, release int64) delivery.Key {

@@ -123,20 +123,51 @@ func (a *API) showTest(t delivery.TestSend, err error) (*openapi.Test, error) {
 	}
 	shown := &openapi.Test{
 		ID: t.ID, Project: t.Project, Destination: t.Destination.ID, CreatedAt: t.CreatedAt.UTC(),
+		State: a.testState(t), Attempt: testAttempt(t),
 		Link: fmt.Sprintf("/projects/%s/destinations/%s/tests/%s", t.Project, t.Destination.ID, t.ID),
 	}
+	return shown, nil
+}
+
+func (a *API) testState(t delivery.TestSend) openapi.TestState {
 	switch state := t.State(a.c.Clock()); {
 	case state != delivery.TestEnded:
-		shown.State = openapi.TestState(state)
+		return openapi.TestState(state)
 	case t.Result.Class == delivery.ClassDelivered:
-		shown.State = openapi.TestStateDelivered
-	default:
-		shown.State = openapi.TestStateFailed
+		return openapi.TestStateDelivered
 	}
-	if t.Result != nil {
-		shown.Attempt = openapi.NewOptAttempt(showAttempt(*t.Result))
+	return openapi.TestStateFailed
+}
+
+func testAttempt(t delivery.TestSend) openapi.OptAttempt {
+	if t.Result == nil {
+		return openapi.OptAttempt{}
 	}
-	return shown, nil
+	return openapi.NewOptAttempt(showAttempt(*t.Result))
+}
+
+// CreateExamination has a destination examined.
+func (a *API) CreateExamination(ctx context.Context, params openapi.CreateExaminationParams) (*openapi.Examination, error) {
+	return a.showExamination(a.c.Announcing.Examine(ctx, params.Project, params.Destination))
+}
+
+// GetExamination reads what an examination found.
+func (a *API) GetExamination(ctx context.Context, params openapi.GetExaminationParams) (*openapi.Examination, error) {
+	return a.showExamination(a.c.Announcing.Examination(ctx, params.Project, params.Destination, params.Examination))
+}
+
+func (a *API) showExamination(t delivery.TestSend, err error) (*openapi.Examination, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &openapi.Examination{
+		ID: t.ID, Project: t.Project, Destination: t.Destination.ID, CreatedAt: t.CreatedAt.UTC(),
+		State: a.testState(t), Attempt: testAttempt(t),
+		Findings: each(t.Findings, func(f delivery.Finding) openapi.Finding {
+			return openapi.Finding{Check: openapi.FindingCheck(f.Check), Verdict: openapi.FindingVerdict(f.Verdict), Words: f.Words}
+		}),
+		Link: fmt.Sprintf("/projects/%s/destinations/%s/doctor/%s", t.Project, t.Destination.ID, t.ID),
+	}, nil
 }
 
 func showDestination(d destination.Destination) openapi.Destination {

@@ -51,8 +51,11 @@ var operations = []operation{
 	{"revokeOldDestinationSecret", "POST", inDestination + "/revoke-old-secret", "admin", "", 204},
 	{"createTest", "POST", inDestination + "/tests", "admin", "", 202},
 	{"getTest", "GET", inDestination + "/tests/a", "viewer", "", 200},
+	{"createExamination", "POST", inDestination + "/doctor", "admin", "", 202},
+	{"getExamination", "GET", inDestination + "/doctor/a", "viewer", "", 200},
 	{"listDestinationDeliveries", "GET", inDestination + "/deliveries", "viewer", "", 200},
 	{"getDelivery", "GET", inDelivery, "viewer", "", 200},
+	{"getSigned", "GET", inDelivery + "/signed", "viewer", "", 200},
 	{"redeliver", "POST", inDelivery + "/redeliver", "editor", `{"force":true,"over":6}`, 202},
 	{"tryNow", "POST", inDelivery + "/try-now", "editor", "", 202},
 }

@@ -174,6 +174,12 @@ func (w *world) SendTest(context.Context, string, string) (delivery.TestSend, er
 func (w *world) Test(context.Context, string, string, string) (delivery.TestSend, error) {
 	return w.test, w.answer()
 }
+func (w *world) Examine(context.Context, string, string) (delivery.TestSend, error) {
+	return w.test, w.answer()
+}
+func (w *world) Examination(context.Context, string, string, string) (delivery.TestSend, error) {
+	return w.test, w.answer()
+}
 
 // publishing is a world that notes what is published and has documents.
 type publishing struct {
@@ -205,6 +211,10 @@ func (d *delivering) Delivery(context.Context, delivery.Key) (destination.Delive
 }
 
 func (d *delivering) Test(context.Context, string, string, string) (delivery.TestSend, error) {
+	return d.test, nil
+}
+
+func (d *delivering) Examination(context.Context, string, string, string) (delivery.TestSend, error) {
 	return d.test, nil
 }
 

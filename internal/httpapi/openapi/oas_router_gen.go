@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	rn4AllowedHeaders = map[string]string{
+	rn7AllowedHeaders = map[string]string{
 		"GET":  "Authorization",
 		"POST": "Authorization,Content-Type",
 	}
@@ -22,66 +22,75 @@ var (
 		"GET":  "Authorization",
 		"POST": "Authorization,Content-Type",
 	}
-	rn6AllowedHeaders = map[string]string{
+	rn5AllowedHeaders = map[string]string{
 		"DELETE": "Authorization",
 		"GET":    "Authorization",
 		"PATCH":  "Authorization,Content-Type,If-Match",
 	}
-	rn22AllowedHeaders = map[string]string{
-		"GET": "Authorization",
-	}
-	rn12AllowedHeaders = map[string]string{
-		"GET": "Authorization",
-	}
-	rn29AllowedHeaders = map[string]string{
-		"POST": "Authorization,Content-Type",
-	}
-	rn36AllowedHeaders = map[string]string{
-		"POST": "Authorization",
-	}
-	rn28AllowedHeaders = map[string]string{
-		"POST": "Authorization",
-	}
-	rn30AllowedHeaders = map[string]string{
-		"POST": "Authorization",
-	}
-	rn32AllowedHeaders = map[string]string{
-		"POST": "Authorization",
-	}
-	rn34AllowedHeaders = map[string]string{
-		"POST": "Authorization,Content-Type",
-	}
-	rn7AllowedHeaders = map[string]string{
-		"POST": "Authorization",
-	}
-	rn21AllowedHeaders = map[string]string{
-		"GET": "Authorization",
-	}
-	rn9AllowedHeaders = map[string]string{
-		"DELETE": "Authorization,If-Match",
-		"GET":    "Authorization,If-None-Match",
-		"PUT":    "Authorization,Content-Type,If-Match,If-None-Match",
-	}
-	rn23AllowedHeaders = map[string]string{
+	rn27AllowedHeaders = map[string]string{
 		"GET": "Authorization",
 	}
 	rn14AllowedHeaders = map[string]string{
 		"GET": "Authorization",
 	}
-	rn27AllowedHeaders = map[string]string{
-		"GET":  "Authorization",
-		"POST": "Authorization,Content-Type,Idempotency-Key",
+	rn35AllowedHeaders = map[string]string{
+		"POST": "Authorization,Content-Type",
+	}
+	rn24AllowedHeaders = map[string]string{
+		"GET": "Authorization",
+	}
+	rn41AllowedHeaders = map[string]string{
+		"POST": "Authorization",
+	}
+	rn6AllowedHeaders = map[string]string{
+		"POST": "Authorization",
+	}
+	rn16AllowedHeaders = map[string]string{
+		"GET": "Authorization",
+	}
+	rn33AllowedHeaders = map[string]string{
+		"POST": "Authorization",
+	}
+	rn36AllowedHeaders = map[string]string{
+		"POST": "Authorization",
+	}
+	rn38AllowedHeaders = map[string]string{
+		"POST": "Authorization",
+	}
+	rn40AllowedHeaders = map[string]string{
+		"POST": "Authorization,Content-Type",
+	}
+	rn9AllowedHeaders = map[string]string{
+		"POST": "Authorization",
+	}
+	rn26AllowedHeaders = map[string]string{
+		"GET": "Authorization",
+	}
+	rn11AllowedHeaders = map[string]string{
+		"DELETE": "Authorization,If-Match",
+		"GET":    "Authorization,If-None-Match",
+		"PUT":    "Authorization,Content-Type,If-Match,If-None-Match",
+	}
+	rn28AllowedHeaders = map[string]string{
+		"GET": "Authorization",
 	}
 	rn18AllowedHeaders = map[string]string{
 		"GET": "Authorization",
 	}
-	rn25AllowedHeaders = map[string]string{
+	rn32AllowedHeaders = map[string]string{
+		"GET":  "Authorization",
+		"POST": "Authorization,Content-Type,Idempotency-Key",
+	}
+	rn22AllowedHeaders = map[string]string{
 		"GET": "Authorization",
 	}
-	rn19AllowedHeaders = map[string]string{
+	rn30AllowedHeaders = map[string]string{
 		"GET": "Authorization",
 	}
-	rn26AllowedHeaders = map[string]string{
+	rn23AllowedHeaders = map[string]string{
+		"GET": "Authorization",
+	}
+	rn31AllowedHeaders = map[string]string{
 		"GET": "Authorization",
 	}
 )
@@ -179,7 +188,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 					default:
 						s.notAllowed(w, r, notAllowedParams{
 							allowedMethods: "GET,POST",
-							allowedHeaders: rn4AllowedHeaders,
+							allowedHeaders: rn7AllowedHeaders,
 							acceptPost:     "application/json",
 							acceptPatch:    "",
 						})
@@ -314,7 +323,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 										default:
 											s.notAllowed(w, r, notAllowedParams{
 												allowedMethods: "DELETE,GET,PATCH",
-												allowedHeaders: rn6AllowedHeaders,
+												allowedHeaders: rn5AllowedHeaders,
 												acceptPost:     "",
 												acceptPatch:    "application/json",
 											})
@@ -335,62 +344,37 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 											break
 										}
 										switch elem[0] {
-										case 'd': // Prefix: "deliveries"
+										case 'd': // Prefix: "d"
 
-											if l := len("deliveries"); len(elem) >= l && elem[0:l] == "deliveries" {
+											if l := len("d"); len(elem) >= l && elem[0:l] == "d" {
 												elem = elem[l:]
 											} else {
 												break
 											}
 
 											if len(elem) == 0 {
-												switch r.Method {
-												case "GET":
-													s.handleListDestinationDeliveriesRequest([2]string{
-														args[0],
-														args[1],
-													}, elemIsEscaped, w, r)
-												default:
-													s.notAllowed(w, r, notAllowedParams{
-														allowedMethods: "GET",
-														allowedHeaders: rn22AllowedHeaders,
-														acceptPost:     "",
-														acceptPatch:    "",
-													})
-												}
-
-												return
+												break
 											}
 											switch elem[0] {
-											case '/': // Prefix: "/"
+											case 'e': // Prefix: "eliveries"
 
-												if l := len("/"); len(elem) >= l && elem[0:l] == "/" {
+												if l := len("eliveries"); len(elem) >= l && elem[0:l] == "eliveries" {
 													elem = elem[l:]
 												} else {
 													break
 												}
 
-												// Param: "release"
-												// Match until "/"
-												idx := strings.IndexByte(elem, '/')
-												if idx < 0 {
-													idx = len(elem)
-												}
-												args[2] = elem[:idx]
-												elem = elem[idx:]
-
 												if len(elem) == 0 {
 													switch r.Method {
 													case "GET":
-														s.handleGetDeliveryRequest([3]string{
+														s.handleListDestinationDeliveriesRequest([2]string{
 															args[0],
 															args[1],
-															args[2],
 														}, elemIsEscaped, w, r)
 													default:
 														s.notAllowed(w, r, notAllowedParams{
 															allowedMethods: "GET",
-															allowedHeaders: rn12AllowedHeaders,
+															allowedHeaders: rn27AllowedHeaders,
 															acceptPost:     "",
 															acceptPatch:    "",
 														})
@@ -407,68 +391,203 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 														break
 													}
 
+													// Param: "release"
+													// Match until "/"
+													idx := strings.IndexByte(elem, '/')
+													if idx < 0 {
+														idx = len(elem)
+													}
+													args[2] = elem[:idx]
+													elem = elem[idx:]
+
 													if len(elem) == 0 {
-														break
+														switch r.Method {
+														case "GET":
+															s.handleGetDeliveryRequest([3]string{
+																args[0],
+																args[1],
+																args[2],
+															}, elemIsEscaped, w, r)
+														default:
+															s.notAllowed(w, r, notAllowedParams{
+																allowedMethods: "GET",
+																allowedHeaders: rn14AllowedHeaders,
+																acceptPost:     "",
+																acceptPatch:    "",
+															})
+														}
+
+														return
 													}
 													switch elem[0] {
-													case 'r': // Prefix: "redeliver"
+													case '/': // Prefix: "/"
 
-														if l := len("redeliver"); len(elem) >= l && elem[0:l] == "redeliver" {
+														if l := len("/"); len(elem) >= l && elem[0:l] == "/" {
 															elem = elem[l:]
 														} else {
 															break
 														}
 
 														if len(elem) == 0 {
-															// Leaf node.
-															switch r.Method {
-															case "POST":
-																s.handleRedeliverRequest([3]string{
-																	args[0],
-																	args[1],
-																	args[2],
-																}, elemIsEscaped, w, r)
-															default:
-																s.notAllowed(w, r, notAllowedParams{
-																	allowedMethods: "POST",
-																	allowedHeaders: rn29AllowedHeaders,
-																	acceptPost:     "application/json",
-																	acceptPatch:    "",
-																})
-															}
-
-															return
-														}
-
-													case 't': // Prefix: "try-now"
-
-														if l := len("try-now"); len(elem) >= l && elem[0:l] == "try-now" {
-															elem = elem[l:]
-														} else {
 															break
 														}
+														switch elem[0] {
+														case 'r': // Prefix: "redeliver"
 
-														if len(elem) == 0 {
-															// Leaf node.
-															switch r.Method {
-															case "POST":
-																s.handleTryNowRequest([3]string{
-																	args[0],
-																	args[1],
-																	args[2],
-																}, elemIsEscaped, w, r)
-															default:
-																s.notAllowed(w, r, notAllowedParams{
-																	allowedMethods: "POST",
-																	allowedHeaders: rn36AllowedHeaders,
-																	acceptPost:     "",
-																	acceptPatch:    "",
-																})
+															if l := len("redeliver"); len(elem) >= l && elem[0:l] == "redeliver" {
+																elem = elem[l:]
+															} else {
+																break
 															}
 
-															return
+															if len(elem) == 0 {
+																// Leaf node.
+																switch r.Method {
+																case "POST":
+																	s.handleRedeliverRequest([3]string{
+																		args[0],
+																		args[1],
+																		args[2],
+																	}, elemIsEscaped, w, r)
+																default:
+																	s.notAllowed(w, r, notAllowedParams{
+																		allowedMethods: "POST",
+																		allowedHeaders: rn35AllowedHeaders,
+																		acceptPost:     "application/json",
+																		acceptPatch:    "",
+																	})
+																}
+
+																return
+															}
+
+														case 's': // Prefix: "signed"
+
+															if l := len("signed"); len(elem) >= l && elem[0:l] == "signed" {
+																elem = elem[l:]
+															} else {
+																break
+															}
+
+															if len(elem) == 0 {
+																// Leaf node.
+																switch r.Method {
+																case "GET":
+																	s.handleGetSignedRequest([3]string{
+																		args[0],
+																		args[1],
+																		args[2],
+																	}, elemIsEscaped, w, r)
+																default:
+																	s.notAllowed(w, r, notAllowedParams{
+																		allowedMethods: "GET",
+																		allowedHeaders: rn24AllowedHeaders,
+																		acceptPost:     "",
+																		acceptPatch:    "",
+																	})
+																}
+
+																return
+															}
+
+														case 't': // Prefix: "try-now"
+
+															if l := len("try-now"); len(elem) >= l && elem[0:l] == "try-now" {
+																elem = elem[l:]
+															} else {
+																break
+															}
+
+															if len(elem) == 0 {
+																// Leaf node.
+																switch r.Method {
+																case "POST":
+																	s.handleTryNowRequest([3]string{
+																		args[0],
+																		args[1],
+																		args[2],
+																	}, elemIsEscaped, w, r)
+																default:
+																	s.notAllowed(w, r, notAllowedParams{
+																		allowedMethods: "POST",
+																		allowedHeaders: rn41AllowedHeaders,
+																		acceptPost:     "",
+																		acceptPatch:    "",
+																	})
+																}
+
+																return
+															}
+
 														}
 
+													}
+
+												}
+
+											case 'o': // Prefix: "octor"
+
+												if l := len("octor"); len(elem) >= l && elem[0:l] == "octor" {
+													elem = elem[l:]
+												} else {
+													break
+												}
+
+												if len(elem) == 0 {
+													switch r.Method {
+													case "POST":
+														s.handleCreateExaminationRequest([2]string{
+															args[0],
+															args[1],
+														}, elemIsEscaped, w, r)
+													default:
+														s.notAllowed(w, r, notAllowedParams{
+															allowedMethods: "POST",
+															allowedHeaders: rn6AllowedHeaders,
+															acceptPost:     "",
+															acceptPatch:    "",
+														})
+													}
+
+													return
+												}
+												switch elem[0] {
+												case '/': // Prefix: "/"
+
+													if l := len("/"); len(elem) >= l && elem[0:l] == "/" {
+														elem = elem[l:]
+													} else {
+														break
+													}
+
+													// Param: "examination"
+													// Leaf parameter, slashes are prohibited
+													idx := strings.IndexByte(elem, '/')
+													if idx >= 0 {
+														break
+													}
+													args[2] = elem
+													elem = ""
+
+													if len(elem) == 0 {
+														// Leaf node.
+														switch r.Method {
+														case "GET":
+															s.handleGetExaminationRequest([3]string{
+																args[0],
+																args[1],
+																args[2],
+															}, elemIsEscaped, w, r)
+														default:
+															s.notAllowed(w, r, notAllowedParams{
+																allowedMethods: "GET",
+																allowedHeaders: rn16AllowedHeaders,
+																acceptPost:     "",
+																acceptPatch:    "",
+															})
+														}
+
+														return
 													}
 
 												}
@@ -494,7 +613,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 												default:
 													s.notAllowed(w, r, notAllowedParams{
 														allowedMethods: "POST",
-														allowedHeaders: rn28AllowedHeaders,
+														allowedHeaders: rn33AllowedHeaders,
 														acceptPost:     "",
 														acceptPatch:    "",
 													})
@@ -546,7 +665,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 														default:
 															s.notAllowed(w, r, notAllowedParams{
 																allowedMethods: "POST",
-																allowedHeaders: rn30AllowedHeaders,
+																allowedHeaders: rn36AllowedHeaders,
 																acceptPost:     "",
 																acceptPatch:    "",
 															})
@@ -574,7 +693,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 														default:
 															s.notAllowed(w, r, notAllowedParams{
 																allowedMethods: "POST",
-																allowedHeaders: rn32AllowedHeaders,
+																allowedHeaders: rn38AllowedHeaders,
 																acceptPost:     "",
 																acceptPatch:    "",
 															})
@@ -604,7 +723,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 													default:
 														s.notAllowed(w, r, notAllowedParams{
 															allowedMethods: "POST",
-															allowedHeaders: rn34AllowedHeaders,
+															allowedHeaders: rn40AllowedHeaders,
 															acceptPost:     "application/json",
 															acceptPatch:    "",
 														})
@@ -633,7 +752,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 												default:
 													s.notAllowed(w, r, notAllowedParams{
 														allowedMethods: "POST",
-														allowedHeaders: rn7AllowedHeaders,
+														allowedHeaders: rn9AllowedHeaders,
 														acceptPost:     "",
 														acceptPatch:    "",
 													})
@@ -671,7 +790,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 													default:
 														s.notAllowed(w, r, notAllowedParams{
 															allowedMethods: "GET",
-															allowedHeaders: rn21AllowedHeaders,
+															allowedHeaders: rn26AllowedHeaders,
 															acceptPost:     "",
 															acceptPatch:    "",
 														})
@@ -713,7 +832,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 									default:
 										s.notAllowed(w, r, notAllowedParams{
 											allowedMethods: "DELETE,GET,PUT",
-											allowedHeaders: rn9AllowedHeaders,
+											allowedHeaders: rn11AllowedHeaders,
 											acceptPost:     "",
 											acceptPatch:    "",
 										})
@@ -740,7 +859,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 										default:
 											s.notAllowed(w, r, notAllowedParams{
 												allowedMethods: "GET",
-												allowedHeaders: rn23AllowedHeaders,
+												allowedHeaders: rn28AllowedHeaders,
 												acceptPost:     "",
 												acceptPatch:    "",
 											})
@@ -771,7 +890,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 								default:
 									s.notAllowed(w, r, notAllowedParams{
 										allowedMethods: "GET",
-										allowedHeaders: rn14AllowedHeaders,
+										allowedHeaders: rn18AllowedHeaders,
 										acceptPost:     "",
 										acceptPatch:    "",
 									})
@@ -801,7 +920,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 								default:
 									s.notAllowed(w, r, notAllowedParams{
 										allowedMethods: "GET,POST",
-										allowedHeaders: rn27AllowedHeaders,
+										allowedHeaders: rn32AllowedHeaders,
 										acceptPost:     "application/json",
 										acceptPatch:    "",
 									})
@@ -837,7 +956,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 									default:
 										s.notAllowed(w, r, notAllowedParams{
 											allowedMethods: "GET",
-											allowedHeaders: rn18AllowedHeaders,
+											allowedHeaders: rn22AllowedHeaders,
 											acceptPost:     "",
 											acceptPatch:    "",
 										})
@@ -877,7 +996,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 											default:
 												s.notAllowed(w, r, notAllowedParams{
 													allowedMethods: "GET",
-													allowedHeaders: rn25AllowedHeaders,
+													allowedHeaders: rn30AllowedHeaders,
 													acceptPost:     "",
 													acceptPatch:    "",
 												})
@@ -904,7 +1023,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 											default:
 												s.notAllowed(w, r, notAllowedParams{
 													allowedMethods: "GET",
-													allowedHeaders: rn19AllowedHeaders,
+													allowedHeaders: rn23AllowedHeaders,
 													acceptPost:     "",
 													acceptPatch:    "",
 												})
@@ -932,7 +1051,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 												default:
 													s.notAllowed(w, r, notAllowedParams{
 														allowedMethods: "GET",
-														allowedHeaders: rn26AllowedHeaders,
+														allowedHeaders: rn31AllowedHeaders,
 														acceptPost:     "",
 														acceptPatch:    "",
 													})
@@ -1266,57 +1385,36 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 											break
 										}
 										switch elem[0] {
-										case 'd': // Prefix: "deliveries"
+										case 'd': // Prefix: "d"
 
-											if l := len("deliveries"); len(elem) >= l && elem[0:l] == "deliveries" {
+											if l := len("d"); len(elem) >= l && elem[0:l] == "d" {
 												elem = elem[l:]
 											} else {
 												break
 											}
 
 											if len(elem) == 0 {
-												switch method {
-												case "GET":
-													r.name = ListDestinationDeliveriesOperation
-													r.summary = "List a destination's deliveries, newest release first"
-													r.operationID = "listDestinationDeliveries"
-													r.operationGroup = ""
-													r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries"
-													r.args = args
-													r.count = 2
-													return r, true
-												default:
-													return
-												}
+												break
 											}
 											switch elem[0] {
-											case '/': // Prefix: "/"
+											case 'e': // Prefix: "eliveries"
 
-												if l := len("/"); len(elem) >= l && elem[0:l] == "/" {
+												if l := len("eliveries"); len(elem) >= l && elem[0:l] == "eliveries" {
 													elem = elem[l:]
 												} else {
 													break
 												}
 
-												// Param: "release"
-												// Match until "/"
-												idx := strings.IndexByte(elem, '/')
-												if idx < 0 {
-													idx = len(elem)
-												}
-												args[2] = elem[:idx]
-												elem = elem[idx:]
-
 												if len(elem) == 0 {
 													switch method {
 													case "GET":
-														r.name = GetDeliveryOperation
-														r.summary = "Read a delivery"
-														r.operationID = "getDelivery"
+														r.name = ListDestinationDeliveriesOperation
+														r.summary = "List a destination's deliveries, newest release first"
+														r.operationID = "listDestinationDeliveries"
 														r.operationGroup = ""
-														r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries/{release}"
+														r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries"
 														r.args = args
-														r.count = 3
+														r.count = 2
 														return r, true
 													default:
 														return
@@ -1331,60 +1429,180 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 														break
 													}
 
+													// Param: "release"
+													// Match until "/"
+													idx := strings.IndexByte(elem, '/')
+													if idx < 0 {
+														idx = len(elem)
+													}
+													args[2] = elem[:idx]
+													elem = elem[idx:]
+
 													if len(elem) == 0 {
-														break
+														switch method {
+														case "GET":
+															r.name = GetDeliveryOperation
+															r.summary = "Read a delivery"
+															r.operationID = "getDelivery"
+															r.operationGroup = ""
+															r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries/{release}"
+															r.args = args
+															r.count = 3
+															return r, true
+														default:
+															return
+														}
 													}
 													switch elem[0] {
-													case 'r': // Prefix: "redeliver"
+													case '/': // Prefix: "/"
 
-														if l := len("redeliver"); len(elem) >= l && elem[0:l] == "redeliver" {
+														if l := len("/"); len(elem) >= l && elem[0:l] == "/" {
 															elem = elem[l:]
 														} else {
 															break
 														}
 
 														if len(elem) == 0 {
-															// Leaf node.
-															switch method {
-															case "POST":
-																r.name = RedeliverOperation
-																r.summary = "Deliver again"
-																r.operationID = "redeliver"
-																r.operationGroup = ""
-																r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries/{release}/redeliver"
-																r.args = args
-																r.count = 3
-																return r, true
-															default:
-																return
-															}
-														}
-
-													case 't': // Prefix: "try-now"
-
-														if l := len("try-now"); len(elem) >= l && elem[0:l] == "try-now" {
-															elem = elem[l:]
-														} else {
 															break
 														}
+														switch elem[0] {
+														case 'r': // Prefix: "redeliver"
 
-														if len(elem) == 0 {
-															// Leaf node.
-															switch method {
-															case "POST":
-																r.name = TryNowOperation
-																r.summary = "Bring the next try forward"
-																r.operationID = "tryNow"
-																r.operationGroup = ""
-																r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries/{release}/try-now"
-																r.args = args
-																r.count = 3
-																return r, true
-															default:
-																return
+															if l := len("redeliver"); len(elem) >= l && elem[0:l] == "redeliver" {
+																elem = elem[l:]
+															} else {
+																break
 															}
+
+															if len(elem) == 0 {
+																// Leaf node.
+																switch method {
+																case "POST":
+																	r.name = RedeliverOperation
+																	r.summary = "Deliver again"
+																	r.operationID = "redeliver"
+																	r.operationGroup = ""
+																	r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries/{release}/redeliver"
+																	r.args = args
+																	r.count = 3
+																	return r, true
+																default:
+																	return
+																}
+															}
+
+														case 's': // Prefix: "signed"
+
+															if l := len("signed"); len(elem) >= l && elem[0:l] == "signed" {
+																elem = elem[l:]
+															} else {
+																break
+															}
+
+															if len(elem) == 0 {
+																// Leaf node.
+																switch method {
+																case "GET":
+																	r.name = GetSignedOperation
+																	r.summary = "See what a delivery's attempts signed"
+																	r.operationID = "getSigned"
+																	r.operationGroup = ""
+																	r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries/{release}/signed"
+																	r.args = args
+																	r.count = 3
+																	return r, true
+																default:
+																	return
+																}
+															}
+
+														case 't': // Prefix: "try-now"
+
+															if l := len("try-now"); len(elem) >= l && elem[0:l] == "try-now" {
+																elem = elem[l:]
+															} else {
+																break
+															}
+
+															if len(elem) == 0 {
+																// Leaf node.
+																switch method {
+																case "POST":
+																	r.name = TryNowOperation
+																	r.summary = "Bring the next try forward"
+																	r.operationID = "tryNow"
+																	r.operationGroup = ""
+																	r.pathPattern = "/projects/{project}/destinations/{destination}/deliveries/{release}/try-now"
+																	r.args = args
+																	r.count = 3
+																	return r, true
+																default:
+																	return
+																}
+															}
+
 														}
 
+													}
+
+												}
+
+											case 'o': // Prefix: "octor"
+
+												if l := len("octor"); len(elem) >= l && elem[0:l] == "octor" {
+													elem = elem[l:]
+												} else {
+													break
+												}
+
+												if len(elem) == 0 {
+													switch method {
+													case "POST":
+														r.name = CreateExaminationOperation
+														r.summary = "Have a destination examined"
+														r.operationID = "createExamination"
+														r.operationGroup = ""
+														r.pathPattern = "/projects/{project}/destinations/{destination}/doctor"
+														r.args = args
+														r.count = 2
+														return r, true
+													default:
+														return
+													}
+												}
+												switch elem[0] {
+												case '/': // Prefix: "/"
+
+													if l := len("/"); len(elem) >= l && elem[0:l] == "/" {
+														elem = elem[l:]
+													} else {
+														break
+													}
+
+													// Param: "examination"
+													// Leaf parameter, slashes are prohibited
+													idx := strings.IndexByte(elem, '/')
+													if idx >= 0 {
+														break
+													}
+													args[2] = elem
+													elem = ""
+
+													if len(elem) == 0 {
+														// Leaf node.
+														switch method {
+														case "GET":
+															r.name = GetExaminationOperation
+															r.summary = "See what an examination found"
+															r.operationID = "getExamination"
+															r.operationGroup = ""
+															r.pathPattern = "/projects/{project}/destinations/{destination}/doctor/{examination}"
+															r.args = args
+															r.count = 3
+															return r, true
+														default:
+															return
+														}
 													}
 
 												}

@@ -38,6 +38,9 @@ var operationRolesBearer = map[string][]string{
 	CreateDestinationOperation: []string{
 		"admin",
 	},
+	CreateExaminationOperation: []string{
+		"admin",
+	},
 	CreateProjectOperation: []string{
 		"admin",
 	},
@@ -56,6 +59,9 @@ var operationRolesBearer = map[string][]string{
 	GetDocumentOperation: []string{
 		"viewer",
 	},
+	GetExaminationOperation: []string{
+		"viewer",
+	},
 	GetFeedOperation: []string{
 		"viewer",
 	},
@@ -66,6 +72,9 @@ var operationRolesBearer = map[string][]string{
 		"viewer",
 	},
 	GetReleaseDocumentOperation: []string{
+		"viewer",
+	},
+	GetSignedOperation: []string{
 		"viewer",
 	},
 	GetTestOperation: []string{

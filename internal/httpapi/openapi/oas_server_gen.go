@@ -14,6 +14,13 @@ type Handler interface {
 	//
 	// POST /projects/{project}/destinations
 	CreateDestination(ctx context.Context, req *NewDestination, params CreateDestinationParams) (*CreatedDestinationHeaders, error)
+	// CreateExamination implements createExamination operation.
+	//
+	// Sends what a test sends, and looks at all that stands between the sender and the receiver on the
+	// way; also while the destination is paused.
+	//
+	// POST /projects/{project}/destinations/{destination}/doctor
+	CreateExamination(ctx context.Context, params CreateExaminationParams) (*Examination, error)
 	// CreateProject implements createProject operation.
 	//
 	// Needs an admin's token that is not bound to one project.
@@ -50,6 +57,12 @@ type Handler interface {
 	//
 	// GET /projects/{project}/document
 	GetDocument(ctx context.Context, params GetDocumentParams) (GetDocumentRes, error)
+	// GetExamination implements getExamination operation.
+	//
+	// See what an examination found.
+	//
+	// GET /projects/{project}/destinations/{destination}/doctor/{examination}
+	GetExamination(ctx context.Context, params GetExaminationParams) (*Examination, error)
 	// GetFeed implements getFeed operation.
 	//
 	// For machines that would rather ask than be told, and for a receiver that wants to know what it was
@@ -81,6 +94,13 @@ type Handler interface {
 	//
 	// GET /projects/{project}/releases/{release}/document
 	GetReleaseDocument(ctx context.Context, params GetReleaseDocumentParams) (*GetReleaseDocumentOKHeaders, error)
+	// GetSigned implements getSigned operation.
+	//
+	// An attempt signs `id.timestamp.body`. Compare these with what a receiver has, where signatures do
+	// not match.
+	//
+	// GET /projects/{project}/destinations/{destination}/deliveries/{release}/signed
+	GetSigned(ctx context.Context, params GetSignedParams) (*Signed, error)
 	// GetTest implements getTest operation.
 	//
 	// See what became of a test.
