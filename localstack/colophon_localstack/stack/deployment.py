@@ -7,6 +7,7 @@ code directly, which takes a second.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
@@ -34,19 +35,21 @@ FUNCTION_TYPE = "AWS::Serverless::Function"
 class Package:
     """A function's deployment package: one file named bootstrap, the same bytes for the same binary."""
 
-    content: bytes
-    digest: str
+    binary: bytes
 
-    @classmethod
-    def of(cls, bootstrap: Path) -> Package:
+    @functools.cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.binary).hexdigest()
+
+    @functools.cached_property
+    def content(self) -> bytes:
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as package:
             entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
             entry.external_attr = 0o755 << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
-            package.writestr(entry, bootstrap.read_bytes())
-        content = buffer.getvalue()
-        return cls(content, hashlib.sha256(content).hexdigest())
+            package.writestr(entry, self.binary)
+        return buffer.getvalue()
 
 
 class Deployment:
@@ -59,7 +62,7 @@ class Deployment:
         except FileNotFoundError:
             raise Failed(f"there is no template at {settings.template}.") from None
         functions = [id for id, one in self.template["Resources"].items() if one["Type"] == FUNCTION_TYPE]
-        self.packages = {id: Package.of(self._bootstrap(id)) for id in functions}
+        self.packages = {id: Package(self._bootstrap(id).read_bytes()) for id in functions}
         known = self.template.get("Parameters", {})
         if unknown := sorted(set(settings.parameters) - set(known)):
             raise Failed(f"{settings.template.name} has no parameter {', '.join(unknown)}.")
@@ -127,9 +130,12 @@ class Deployment:
         except s3.exceptions.BucketAlreadyOwnedByYou:
             pass
         template = json.loads(json.dumps(self.template))
+        uploaded: set[str] = set()
         for function, package in self.packages.items():
             key = f"{package.digest}.zip"
-            s3.put_object(Bucket=BUCKET, Key=key, Body=package.content)
+            if key not in uploaded:
+                s3.put_object(Bucket=BUCKET, Key=key, Body=package.content)
+                uploaded.add(key)
             template["Resources"][function]["Properties"]["CodeUri"] = {"Bucket": BUCKET, "Key": key}
         s3.put_object(Bucket=BUCKET, Key="template.json", Body=json.dumps(template).encode())
 

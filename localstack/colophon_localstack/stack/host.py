@@ -53,6 +53,7 @@ def behaviour(settings: Settings) -> dict[str, str]:
         "SQS_DISABLE_CLOUDWATCH_METRICS": "0" if settings.metrics else "1",
         "COLOPHON_CHECK_ROLES": os.environ.get("COLOPHON_CHECK_ROLES", "1"),
         "LS_LOG": os.environ.get("COLOPHON_LOG_LEVEL", "warning"),
+        "IN_MEMORY_CLIENT": "1",  # its own calls of itself do not go through a socket
         # Nothing is fetched from anywhere or told to anyone.
         "DNS_ADDRESS": "0",
         "SKIP_SSL_CERT_DOWNLOAD": "1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
@@ -106,12 +107,17 @@ def is_taken(port: int) -> bool:
 
 def client(service: str, settings: Settings) -> Any:
     """A client of the local stack. Nothing of the machine's own AWS configuration takes part."""
+    return _client(service, settings.endpoint)
+
+
+@functools.lru_cache(maxsize=64)  # making one takes a tenth of a second
+def _client(service: str, endpoint: str) -> Any:
     import boto3
     from botocore.config import Config
 
     return boto3.client(
         service,
-        endpoint_url=settings.endpoint,
+        endpoint_url=endpoint,
         region_name=REGION,
         aws_access_key_id="test",
         aws_secret_access_key="test",
