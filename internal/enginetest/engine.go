@@ -27,6 +27,9 @@ type Engine struct {
 	// Address is its host and port.
 	Address string
 
+	// Process is its process id.
+	Process int
+
 	dir   string
 	kill  func() error
 	ended chan struct{} // closed when the process is gone
@@ -122,7 +125,7 @@ func start(binary, dir string) (*Engine, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start dynoxide: %w", err)
 	}
-	e.kill = cmd.Process.Kill
+	e.kill, e.Process = cmd.Process.Kill, cmd.Process.Pid
 	if err := e.ready(); err != nil {
 		_ = e.kill()
 		<-e.ended
