@@ -59,11 +59,8 @@ func (Claim) decision()         {}
 // Decide says what to do about the delivery n that rang, where m is the newest.
 // The first row that fits decides; their order is the protocol.
 func Decide(s Situation, now time.Time) Decision {
-	n, m, newest := s.Rang, s.Newest, s.newest()
+	n, m, newest := s.Rang, s.Newest, s.NewestRelease()
 	switch {
-	case s.Slot.Unreadable && n != nil && !n.Status.Terminal():
-		return EndUnreadable{Key: n.Key}
-
 	// The holder was killed or froze: its attempt is written before anything else.
 	case s.Slot.expired(now):
 		return Settle{Holder: *s.Slot.Holder}
@@ -74,14 +71,16 @@ func Decide(s Situation, now time.Time) Decision {
 	// A deploy is under way: neither ended nor parked.
 	case n.Fault == FaultUnknownVersion || m.Fault == FaultUnknownVersion:
 		return Wait{For: UnknownVersion}
-	case n.Fault == FaultUnreadable:
+	case s.Slot.Unreadable, n.Fault == FaultUnreadable:
 		return EndUnreadable{Key: n.Key}
 
-	// A newer one was claimed, which never unhappens, or has ended.
-	case !n.Forced() && (s.Slot.SentThrough > n.Release || m.Release > n.Release && m.Status.Terminal()):
+	// A newer one was claimed, which never unhappens, or has ended. What is being
+	// sent is left to end: while it was, the newer one can only have become unreadable.
+	case !n.Forced() && !s.Slot.holds(n.Release) &&
+		(s.Slot.SentThrough > n.Release || m.Release > n.Release && m.Status.Terminal()):
 		return SkipPlain{Delivery: *n, Successor: newest}
 
-	// What is being sent is left to end; its successor waits.
+	// Its successor waits.
 	case s.Slot.Holder != nil:
 		return Wait{For: s.heldWait(now)}
 
@@ -118,15 +117,18 @@ func Decide(s Situation, now time.Time) Decision {
 	return Claim{Delivery: *k}
 }
 
-// newest is the highest release that is known of: one that was claimed may have
-// expired from the table since.
-func (r Reading) newest() int64 {
+// NewestRelease is the highest release that is known of: one that was claimed may
+// have expired from the table since.
+func (r Reading) NewestRelease() int64 {
 	newest := r.Slot.SentThrough
 	if r.Newest != nil {
 		newest = max(newest, r.Newest.Release)
 	}
 	return newest
 }
+
+// holds says whether the slot's holder sends this release.
+func (s Slot) holds(release int64) bool { return s.Holder != nil && s.Holder.Release == release }
 
 // expired says whether the slot is held under a lease that is over by any clock.
 func (s Slot) expired(now time.Time) bool {

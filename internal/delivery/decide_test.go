@@ -92,6 +92,11 @@ func TestDecide(t *testing.T) {
 			want: delivery.EndUnreadable{Key: key(5)},
 		},
 		{
+			read: "slot unreadable, and n of an unknown version: wait a minute",
+			slot: delivery.Slot{Unreadable: true}, n: queued(5, faulty(delivery.FaultUnknownVersion)),
+			want: delivery.Wait{For: time.Minute},
+		},
+		{
 			read: "slot held, lease over by more than a second: settle",
 			slot: slot(holder(heldFor(5, -1001*time.Millisecond))), n: queued(5),
 			want: delivery.Settle{Holder: *heldFor(5, -1001*time.Millisecond)},
@@ -178,6 +183,11 @@ func TestDecide(t *testing.T) {
 		{
 			read: "being sent when a newer one is published: left to end",
 			slot: slot(sentThrough(5), holder(heldFor(5, 10*time.Second))), n: queued(5), m: queued(6), receives: 1,
+			want: delivery.Wait{For: time.Second},
+		},
+		{
+			read: "being sent when a newer one is found unreadable and ends: left to end",
+			slot: slot(sentThrough(5), holder(heldFor(5, 10*time.Second))), n: queued(5), m: queued(6, is(delivery.Failed)), receives: 1,
 			want: delivery.Wait{For: time.Second},
 		},
 		{

@@ -248,7 +248,7 @@ func (a *answering) settle(ctx context.Context, r Reading, h Holder) error {
 	now := a.Clock()
 	s := Settlement{Destination: r.Destination, Slot: r.Slot, Request: a.Token()}
 	if held != nil && held.Fault == "" && !held.Status.Terminal() && held.Round == h.Round {
-		s.Delivery, s.Transition = held, AfterLoss(*held, h, r.newest(), now, a.Jitter())
+		s.Delivery, s.Transition = held, AfterLoss(*held, h, r.NewestRelease(), now, a.Jitter())
 	}
 	err := a.Slots.Settle(ctx, s)
 	if err == nil && s.Delivery != nil {
@@ -286,17 +286,17 @@ func (a *answering) attempt(ctx context.Context, r Reading, k Delivery) (Disposi
 		a.claim = nil
 		if errors.Is(claimErr, ErrUncertain) {
 			// It may be ours all the same: nothing is sent, and the slot is free for the next.
-			return nil, errors.Join(claimErr, a.Slots.GiveBack(ctx, k.Destination, h.Token))
+			a.giveBack(ctx, k.Destination, h)
 		}
 		return nil, claimErr
 	}
 	killpoint.At(killpoint.AfterClaim)
 	if openErr != nil {
-		return a.giveBack(ctx, h, k, "open secrets", openErr), nil
+		return a.notATry(ctx, h, k, "open secrets", openErr), nil
 	}
 	if h.Until.Sub(a.Clock().Round(0)) < ClaimMargin {
-		a.claim = nil
-		return Keep{For: time.Second}, a.Slots.GiveBack(ctx, k.Destination, h.Token)
+		a.giveBack(ctx, k.Destination, h)
+		return Keep{For: time.Second}, nil
 	}
 
 	killpoint.At(killpoint.BeforeSend)
@@ -309,10 +309,11 @@ func (a *answering) attempt(ctx context.Context, r Reading, k Delivery) (Disposi
 	killpoint.At(killpoint.AfterSend)
 
 	if outcome.Unsent {
-		return Keep{For: time.Second}, a.Slots.GiveBack(ctx, k.Destination, h.Token)
+		a.giveBack(ctx, k.Destination, h)
+		return Keep{For: time.Second}, nil
 	}
 	if outcome.Class.Effect() == EffectNotATry {
-		return a.giveBack(ctx, h, k, "send", errors.New(outcome.Detail)), nil
+		return a.notATry(ctx, h, k, "send", errors.New(outcome.Detail)), nil
 	}
 	recording := Recording{
 		Delivery: k, Slot: slot, Holder: h, Request: a.Token(),
@@ -385,14 +386,19 @@ func (a *answering) record(ctx context.Context, r Recording) (recorded bool, err
 	}
 }
 
-// giveBack frees the slot after a fault of our own before anything was received,
-// and counts the fault, not a try. Where another delivery rang, it is decided
-// about again: the claim passed it over.
-func (a *answering) giveBack(ctx context.Context, h Holder, k Delivery, doing string, cause error) Disposition {
+// giveBack frees the slot. Where that fails it is free when the lease is over.
+func (a *answering) giveBack(ctx context.Context, d Destination, h Holder) {
 	a.claim = nil
-	if err := a.Slots.GiveBack(ctx, k.Destination, h.Token); err != nil {
+	if err := a.Slots.GiveBack(ctx, d, h.Token); err != nil {
 		a.fault(ctx, "give the slot back", err)
 	}
+}
+
+// notATry frees the slot after a fault of our own before anything was received,
+// and counts the fault, not a try. Where another delivery rang, it is decided
+// about again: the claim passed it over.
+func (a *answering) notATry(ctx context.Context, h Holder, k Delivery, doing string, cause error) Disposition {
+	a.giveBack(ctx, k.Destination, h)
 	end := a.ours(ctx, doing, cause)
 	if k.Release != a.ring.Release {
 		return nil
@@ -431,10 +437,8 @@ func (a *answering) afterPanic(ctx context.Context, cause any) (end Disposition)
 			end = MoveToDeadLetters{Reason: reasonPanic}
 		}
 	}()
-	if a.claim != nil && a.working != nil { // nothing was sent: the slot need not wait for the lease's end
-		if err := a.Slots.GiveBack(ctx, a.working.Destination, a.claim.Token); err != nil {
-			a.fault(ctx, "give the slot back", err)
-		}
+	if a.claim != nil { // nothing was sent: the slot need not wait for the lease's end
+		a.giveBack(ctx, a.ring.Destination, *a.claim)
 	}
 	a.fault(ctx, "panic", fmt.Errorf("panic: %v", cause))
 	panics := int64(a.ring.Receives)

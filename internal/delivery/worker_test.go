@@ -12,7 +12,6 @@ import (
 
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
-	"colophon/internal/store"
 )
 
 func TestTheNewestIsSentAndTheOlderOnesAreSkippedWithTheirSuccessor(t *testing.T) {
@@ -420,6 +419,45 @@ func (f frozenAfterClaim) Claim(ctx context.Context, d delivery.Destination, rea
 	return slot, err
 }
 
+func TestASlotThatCouldNotBeGivenBackIsReportedAndFreeAfterItsLease(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*world, *delivery.Config){
+		"frozen before the first byte": func(w *world, c *delivery.Config) {
+			c.Slots = frozenAfterClaim{Slots: c.Slots, freeze: func() { w.pass(4 * time.Second) }}
+		},
+		"no time left for a byte": func(w *world, _ *delivery.Config) {
+			w.answering(func(delivery.Sending) delivery.Outcome { return delivery.Outcome{Unsent: true} })
+		},
+		"claim of unknown outcome": func(w *world, c *delivery.Config) { c.Slots = uncertainClaim{c.Slots} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.publish()
+			worker := w.worker(func(c *delivery.Config) {
+				c.Slots = neverGivenBack{c.Slots}
+				change(w, c)
+			})
+			if end := worker.Answer(context.Background(), w.ring(1)); end != (delivery.Keep{For: time.Second}) {
+				t.Errorf("ends as %#v", end)
+			}
+			if len(w.events) != 1 || w.events[0].Kind != delivery.EventFault || w.events[0].Doing != "give the slot back" {
+				t.Errorf("events %+v", w.events)
+			}
+			w.pass(delivery.LeaseTime + 2*time.Second)
+			w.answering(nil)
+			w.answer(1)
+			w.stands(1, delivery.Delivered, "")
+		})
+	}
+}
+
+type neverGivenBack struct{ delivery.Slots }
+
+func (neverGivenBack) GiveBack(context.Context, delivery.Destination, string) error {
+	return errors.New("table not available")
+}
+
 func TestAClaimOfUnknownOutcomeSendsNothingAndIsGivenBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -436,10 +474,10 @@ func TestAClaimOfUnknownOutcomeSendsNothingAndIsGivenBack(t *testing.T) {
 }
 
 // uncertainClaim carries the claim out and loses the answer.
-type uncertainClaim struct{ *store.Deliveries }
+type uncertainClaim struct{ delivery.Slots }
 
 func (u uncertainClaim) Claim(ctx context.Context, d delivery.Destination, read delivery.Slot, h delivery.Holder) (delivery.Slot, error) {
-	if _, err := u.Deliveries.Claim(ctx, d, read, h); err != nil {
+	if _, err := u.Slots.Claim(ctx, d, read, h); err != nil {
 		return delivery.Slot{}, err
 	}
 	return delivery.Slot{}, delivery.ErrUncertain

@@ -50,7 +50,7 @@ func (s *Service) send(ctx context.Context, doing string, key delivery.Key,
 			return nil, err
 		}
 		h := Holding{ID: key.ID, Slot: r.Slot, Settings: r.Settings}
-		after = shownDelivery(o.After(), h, newestOf(r), now)
+		after = shownDelivery(o.After(), h, r.NewestRelease(), now)
 		return o, nil
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Service) Delivery(ctx context.Context, key delivery.Key) (Delivery, err
 		}
 	}
 	h := Holding{ID: key.ID, Slot: r.Slot, Settings: r.Settings}
-	d := shownDelivery(*r.Rang, h, newestOf(r), s.clock())
+	d := shownDelivery(*r.Rang, h, r.NewestRelease(), s.clock())
 	d.Replaced = replaced(key.Release, older)
 	return d, nil
 }

@@ -8,7 +8,7 @@ import (
 
 // requeue says how a delivery is sent again, given what was read; or why not.
 func requeue(r delivery.Reading, spent time.Time, ask Redelivery, now time.Time) (Requeueing, error) {
-	d, newest := r.Rang, newestOf(r)
+	d, newest := r.Rang, r.NewestRelease()
 	if err := sendable(r); err != nil {
 		return Requeueing{}, err
 	}
@@ -42,7 +42,7 @@ func requeue(r delivery.Reading, spent time.Time, ask Redelivery, now time.Time)
 
 // advance says how a pending delivery is made due now, given what was read; or why not.
 func advance(r delivery.Reading, spent, now time.Time) (Advancing, error) {
-	d, newest := r.Rang, newestOf(r)
+	d, newest := r.Rang, r.NewestRelease()
 	if err := sendable(r); err != nil {
 		return Advancing{}, err
 	}
@@ -78,16 +78,6 @@ func sendable(r delivery.Reading) error {
 		return refuse(CodePaused, "This destination is paused: what is sent to it now would be skipped. Resume it first.")
 	}
 	return nil
-}
-
-// newestOf is the newest release that a worker would know of: one that was sent
-// may have expired from the table since.
-func newestOf(r delivery.Reading) int64 {
-	newest := r.Slot.SentThrough
-	if r.Newest != nil {
-		newest = max(newest, r.Newest.Release)
-	}
-	return newest
 }
 
 // sends says whether an attempt of the release is under way.
