@@ -217,10 +217,9 @@ func compareNumbers(a, b string) int {
 type verb string
 
 const (
-	verbSet         verb = "SET"
-	verbSetIfAbsent verb = "SET IF ABSENT"
-	verbRemove      verb = "REMOVE"
-	verbAdd         verb = "ADD"
+	verbSet    verb = "SET"
+	verbRemove verb = "REMOVE"
+	verbAdd    verb = "ADD"
 )
 
 // Change is one action of an update.
@@ -232,9 +231,6 @@ type Change struct {
 
 // Set writes the attribute; within a map, the map must exist.
 func Set(p Path, v Value) Change { return Change{verb: verbSet, path: p, value: v} }
-
-// SetIfAbsent writes the attribute where it is missing and leaves it where it is not.
-func SetIfAbsent(p Path, v Value) Change { return Change{verb: verbSetIfAbsent, path: p, value: v} }
 
 // Remove takes the attribute away; a missing one is no fault, but within a map,
 // the map must exist.
@@ -269,10 +265,6 @@ func Apply(item Item, changes []Change) (Item, error) {
 		switch c.verb {
 		case verbSet:
 			parent[last] = c.value
-		case verbSetIfAbsent:
-			if _, ok := c.path.in(item); !ok {
-				parent[last] = c.value
-			}
 		case verbRemove:
 			delete(parent, last)
 		case verbAdd:
@@ -319,7 +311,7 @@ func cloneItem(item Item) Item {
 	return out
 }
 
-// Text, Number, Flag, Map and Bytes make values.
+// Text makes a text's value.
 func Text(s string) Value { return &types.AttributeValueMemberS{Value: s} }
 
 // Number makes a whole number's value.

@@ -189,15 +189,16 @@ func encodeAttempt(a delivery.Attempt) Value {
 // with a Fault where that is not all of it.
 func decodeDelivery(key delivery.Key, item Item) *delivery.Delivery {
 	a := &attributes{item: item}
+	format := a.positive(attrFormat)
 	d := &delivery.Delivery{Key: key, Status: delivery.Status(a.text(attrStatus)), Rev: a.optionalCount(attrRev)}
+	if format > deliveryFormat { // whatever else is in it: a newer build may have new states
+		d.Fault = delivery.FaultUnknownVersion
+		return d
+	}
 	switch d.Status {
 	case delivery.Queued, delivery.Retrying, delivery.Delivered, delivery.Failed, delivery.Skipped:
 	default:
 		a.wrong(attrStatus, "a state of a delivery")
-	}
-	if format := a.positive(attrFormat); a.fault == nil && format > deliveryFormat {
-		d.Fault = delivery.FaultUnknownVersion
-		return d
 	}
 	d.Reason = delivery.Reason(a.optionalText(attrReason))
 	d.Successor = a.optionalCount(attrSuccessor)

@@ -31,8 +31,8 @@ type Reader interface {
 
 // Writer writes items.
 type Writer interface {
-	// Write carries one write out and returns the item as it is after it.
-	// (nil after a put or delete).
+	// Write carries one write out and returns the item as it is after it (nil
+	// after a put or delete).
 	Write(ctx context.Context, w Write) (Item, error)
 	// Transact carries all writes out or none. A token makes a repeat of the
 	// very same writes harmless for ten minutes.

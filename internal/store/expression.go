@@ -75,9 +75,6 @@ func (e *expression) update(changes []Change) string {
 		switch c.verb {
 		case verbSet:
 			set = append(set, e.path(c.path)+" = "+e.value(c.value))
-		case verbSetIfAbsent:
-			path := e.path(c.path)
-			set = append(set, path+" = if_not_exists("+path+", "+e.value(c.value)+")")
 		case verbRemove:
 			remove = append(remove, e.path(c.path))
 		case verbAdd:

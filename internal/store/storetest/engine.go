@@ -186,11 +186,6 @@ func changes(t *testing.T, place Place) {
 		{"two entries are made and one goes", store.Item{"m": store.Map(store.Item{"1": x})},
 			[]store.Change{store.Set(store.At("m", "2"), x), store.Set(store.At("m", "3"), x), store.Remove(store.At("m", "1"))},
 			store.Item{"m": store.Map(store.Item{"2": x, "3": x})}},
-		{"a missing one is set", store.Item{}, []store.Change{store.SetIfAbsent(store.At("a"), x)}, store.Item{"a": x}},
-		{"one that is there stays", store.Item{"a": store.Number(1)}, []store.Change{store.SetIfAbsent(store.At("a"), x)},
-			store.Item{"a": store.Number(1)}},
-		{"an entry that is there stays", store.Item{"m": store.Map(store.Item{"a": store.Number(1)})},
-			[]store.Change{store.SetIfAbsent(store.At("m", "a"), x)}, store.Item{"m": store.Map(store.Item{"a": store.Number(1)})}},
 		{"one goes", store.Item{"a": x, "b": x}, []store.Change{store.Remove(store.At("a"))}, store.Item{"b": x}},
 		{"a missing one goes", store.Item{"b": x}, []store.Change{store.Remove(store.At("a"))}, store.Item{"b": x}},
 		{"a missing entry goes", store.Item{"m": store.Map(store.Item{"b": x})}, []store.Change{store.Remove(store.At("m", "a"))},
@@ -199,7 +194,7 @@ func changes(t *testing.T, place Place) {
 		{"a missing number is added to", nil, []store.Change{store.Add(store.At("n"), 1)}, store.Item{"n": store.Number(1)}},
 		{"all kinds at once", store.Item{"a": x, "n": store.Number(1), "m": store.Map(store.Item{"k": x})},
 			[]store.Change{
-				store.Set(store.At("m", "l"), x), store.Remove(store.At("a")), store.Add(store.At("n"), -3), store.SetIfAbsent(store.At("b"), x),
+				store.Set(store.At("m", "l"), x), store.Remove(store.At("a")), store.Add(store.At("n"), -3), store.Set(store.At("b"), x),
 			},
 			store.Item{"n": store.Number(-2), "m": store.Map(store.Item{"k": x, "l": x}), "b": x}},
 	} {
@@ -336,19 +331,15 @@ func drawChanges() *rapid.Generator[[]store.Change] {
 		var changes []store.Change
 		for _, name := range names {
 			path := store.At(name)
-			switch rapid.IntRange(0, 6).Draw(t, "change of "+name) {
+			switch rapid.IntRange(0, 4).Draw(t, "change of "+name) {
 			case 0:
 				changes = append(changes, store.Set(path, drawValue(1).Draw(t, "value")))
 			case 1:
-				changes = append(changes, store.SetIfAbsent(path, drawValue(1).Draw(t, "value")))
-			case 2:
 				changes = append(changes, store.Remove(path))
-			case 3:
+			case 2:
 				changes = append(changes, store.Add(path, rapid.Int64Range(-3, 3).Draw(t, "number")))
-			case 4:
+			case 3:
 				changes = append(changes, store.Set(path.Then("a"), drawValue(1).Draw(t, "value")), store.Remove(path.Then("b")))
-			case 5:
-				changes = append(changes, store.SetIfAbsent(path.Then("a").Then("b"), drawValue(0).Draw(t, "value")))
 			}
 		}
 		if len(changes) == 0 {
@@ -614,7 +605,6 @@ func throughNoMap(t *testing.T, place Place) {
 	for i, changes := range [][]store.Change{
 		{store.Set(store.At("missing", "a"), store.Number(1))},
 		{store.Set(store.At("text", "a"), store.Number(1))},
-		{store.SetIfAbsent(store.At("missing", "a"), store.Number(1))},
 		{store.Remove(store.At("text", "a"))},
 		{store.Remove(store.At("missing", "a"))},
 		{store.Add(store.At("n"), 1)},

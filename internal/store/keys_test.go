@@ -3,23 +3,8 @@ package store_test
 import (
 	"testing"
 
-	"colophon/internal/enginetest"
 	"colophon/internal/store"
-	"colophon/internal/store/storetest"
 )
-
-func TestSweep(t *testing.T) {
-	t.Parallel()
-	storetest.Sweep(t, func(t *testing.T) storetest.Place {
-		t.Helper()
-		tables := enginetest.NewTables(t)
-		engine, err := store.NewDynamo(store.DynamoConfig{Client: tables.Client})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return storetest.Place{Engine: engine, Content: tables.Content, Delivery: tables.Delivery}
-	})
-}
 
 func TestAKeyThatRingsIsReadAsItWasMade(t *testing.T) {
 	t.Parallel()
