@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 from localstack import config
 from localstack.aws.connect import connect_to
 from localstack.runtime.server import twisted
+from localstack.services import stores
 from localstack.services.lambda_.invocation import version_manager
 from localstack.services.lambda_.invocation.assignment import AssignmentException, AssignmentService
 from localstack.services.lambda_.invocation.execution_environment import ExecutionEnvironment, InvalidStatusException
@@ -31,6 +33,7 @@ def install() -> None:
     reserve_environments_one_by_one()
     log_to_the_configured_group()
     keep_visibility_to_the_tenth_of_a_second()
+    look_up_regions_once()
     if os.environ.get("COLOPHON_METRICS") != "1":
         leave_out_metrics()
 
@@ -152,6 +155,18 @@ def keep_visibility_to_the_tenth_of_a_second() -> None:
             worker.thread = start_thread(lambda *_: scheduler.run(), name="sqs-queue-update-worker")
 
     QueueUpdateWorker.start = start
+
+
+def look_up_regions_once() -> None:
+    """Each service makes a new boto3 session to ask for its regions, which takes a second or two in all."""
+    session = boto3.Session()
+
+    def get_valid_regions_for_service(service_name: str) -> list[str]:
+        others = (("aws-us-gov", "cloudwatch"), ("aws-cn", "cloudwatch"))
+        regions = list(session.get_available_regions(service_name))
+        return regions + [one for partition, name in others for one in session.get_available_regions(name, partition_name=partition)]
+
+    stores.get_valid_regions_for_service = get_valid_regions_for_service
 
 
 def leave_out_metrics() -> None:

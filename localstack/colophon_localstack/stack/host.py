@@ -72,6 +72,10 @@ def start(settings: Settings) -> None:
     for old in ("cache", "files", "engine", "home", "processes"):
         shutil.rmtree(folder / old, ignore_errors=True)
         (folder / old).mkdir(parents=True)
+    cache = folder / "files" / "var" / "lib" / "localstack" / "cache"
+    cache.mkdir(parents=True)
+    for index in (TOOLS / "venv-localstack" / "index").glob("*"):  # see index_service_models in localstack/install
+        (cache / index.name).symlink_to(index)
     python = TOOLS / "venv-localstack" / "bin" / "python"
     with settings.log_file.open("wb") as log:
         process = subprocess.Popen(
