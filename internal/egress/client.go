@@ -215,7 +215,7 @@ func (c *Client) attempt(parent context.Context, request Request, send bool) (re
 	}
 	_ = socket.reset(false)
 	result.note(answer)
-	_, _ = io.CopyN(io.Discard, answer.Body, bodyLimit) // the status has decided; an ordinary receiver may finish
+	_, _ = io.Copy(io.Discard, answer.Body) // up to bodyLimit: the status has decided, an ordinary receiver may finish
 	did(StepAnswer)
 	return result
 }
