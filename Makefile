@@ -127,6 +127,34 @@ lint: install install-sam ## Formats, vet, staticcheck, types, and the template'
 	.tools/venv-sam/bin/cfn-lint template.yaml
 	$(SAM) validate --lint
 
+## Check more: each needs something else, names it, and fails without it
+
+.PHONY: sim chaos model netns verifiers fuzz
+sim: ## The protocol in simulated worlds, for ten minutes (SIM='-seeds 1000', '-tell -from 7')
+	go run ./internal/sim/cmd/sim $(or $(SIM),-time 10m -beside 2)
+
+chaos: install killpoints ## Function processes are killed 200 times while releases are published
+	COLOPHON_KILLS=200 $(STACK) run --functions build/killpoints -- \
+	  go test -count=1 -v -tags stack -timeout 60m -run TestNothingIsLostOrOutOfOrderWhileFunctionsAreKilled ./e2e
+
+model: ## The model of the slot, its quick part (needs spin and gcc)
+	docs/model/check.sh quick
+
+netns: ## The way out, with sockets watched and paths that drop (needs Linux, root and ip)
+	go test -count=1 -tags netns ./internal/egress
+
+verifiers: ## Signatures checked by the standard's libraries (needs Node with npm, and Python)
+	docs/checked/install
+	go test -count=1 -tags verifiers ./docs/checked
+
+FUZZ_TIME ?= 1m
+fuzz: ## Each fuzz target for FUZZ_TIME
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | grep -v '^./.tools' | xargs -n1 dirname | sort -u); do \
+	  for target in $$(grep -ho '^func Fuzz[A-Za-z]*' $$package/*_test.go | cut -c6-); do \
+	    echo "$$package $$target"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 10x $$package || exit 1; \
+	  done; done
+
 .PHONY: bench
 bench: install ## Load on the real function code; each run adds a row to docs/benchmarks.md
 	go run ./bench
