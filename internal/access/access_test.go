@@ -44,7 +44,7 @@ func newGate(t *testing.T) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Service, err = access.New(access.Config{Tokens: tokens, Now: func() time.Time { return g.now }}); err != nil {
+	if g.Service, err = access.New(access.Config{Tokens: tokens, Clock: func() time.Time { return g.now }}); err != nil {
 		t.Fatal(err)
 	}
 	contents, err := store.NewContents(store.ContentsConfig{Engine: engine, ContentTable: tables.Content, DeliveryTable: tables.Delivery})

@@ -42,7 +42,7 @@ type Tokens interface {
 // Config is what a Service needs.
 type Config struct {
 	Tokens Tokens
-	Now    func() time.Time // nil: the system's clock
+	Clock  func() time.Time // nil: the system's
 	Random io.Reader        // nil: the system's randomness
 }
 
@@ -61,8 +61,8 @@ func New(c Config) (*Service, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	if c.Now == nil {
-		c.Now = time.Now
+	if c.Clock == nil {
+		c.Clock = time.Now
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader
@@ -109,7 +109,7 @@ func (s *Service) CreateToken(ctx context.Context, n NewToken) (Token, string, e
 	plain := tokenPrefix + encoding.EncodeToString(random[:tokenBytes])
 	t := Token{
 		ID: "tok_" + encoding.EncodeToString(random[tokenBytes:]), Name: n.Name, Role: n.Role, Project: n.Project,
-		Ending: plain[len(plain)-4:], CreatedAt: s.c.Now(),
+		Ending: plain[len(plain)-4:], CreatedAt: s.c.Clock(),
 	}
 	if n.For > 0 {
 		t.ExpiresAt = t.CreatedAt.Add(n.For)
@@ -139,7 +139,7 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, e
 		return Principal{}, unauthenticated(unknown)
 	case err != nil:
 		return Principal{}, content.Explain("read a token", err)
-	case !t.ExpiresAt.IsZero() && !s.c.Now().Before(t.ExpiresAt):
+	case !t.ExpiresAt.IsZero() && !s.c.Clock().Before(t.ExpiresAt):
 		return Principal{}, unauthenticated("This token has expired. Ask an admin for a new one.")
 	}
 	return Principal{Token: t}, nil

@@ -8,6 +8,8 @@ import (
 	mathrand "math/rand/v2"
 	"strings"
 	"time"
+
+	"colophon/internal/clock"
 )
 
 // patience is for how long a write is tried again while others are at work on
@@ -22,6 +24,13 @@ const (
 	mostDoubled  = 3 // times
 	longestWait  = time.Second
 )
+
+// Clock tells the time and waits.
+type Clock interface {
+	Now() time.Time
+	// Sleep waits, or returns the context's error if it ends first.
+	Sleep(ctx context.Context, d time.Duration) error
+}
 
 // Config is what a Service needs.
 type Config struct {
@@ -49,7 +58,7 @@ func (c *Config) validate() error {
 		c.PublicAddress = address
 	}
 	if c.Clock == nil {
-		c.Clock = systemClock{}
+		c.Clock = clock.System{}
 	}
 	if c.Random == nil {
 		c.Random = rand.Text

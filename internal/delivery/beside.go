@@ -21,18 +21,6 @@ func Beside(a, b func()) {
 	a()
 }
 
-// Sleep waits, or ends with the context.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Left is what is left of an invocation; its deadline is the context's.
 func Left(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()

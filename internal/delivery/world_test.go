@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"colophon/internal/clock"
 	"colophon/internal/content"
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
@@ -121,7 +122,7 @@ func (w *world) clock() time.Time {
 // Now and Sleep make the world content's clock: its waits are short and real.
 func (w *world) Now() time.Time { return w.clock() }
 
-func (w *world) Sleep(ctx context.Context, d time.Duration) error { return delivery.Sleep(ctx, d) }
+func (w *world) Sleep(ctx context.Context, d time.Duration) error { return clock.Sleep(ctx, d) }
 
 func (w *world) pass(d time.Duration) {
 	w.mu.Lock()

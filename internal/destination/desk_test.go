@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"colophon/internal/clock"
 	"colophon/internal/content"
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
@@ -87,7 +88,7 @@ func newDesk(t *testing.T, between ...func(store.Engine) store.Engine) *desk {
 	d.worker, err = delivery.NewWorker(delivery.Config{
 		Reader: deliveries, Slots: deliveries, Endings: deliveries, Notes: deliveries, Tests: deliveries,
 		Sender: d.receiver, Observe: func(context.Context, delivery.Event) {}, Clock: d.now,
-		Jitter: func() float64 { return 0 }, Token: rand.Text, Sleep: delivery.Sleep, Beside: delivery.Beside,
+		Jitter: func() float64 { return 0 }, Token: rand.Text, Sleep: clock.Sleep, Beside: delivery.Beside,
 		Left: func(context.Context) time.Duration { return delivery.FunctionTime },
 	})
 	must(t, err)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"colophon/internal/clock"
 	"colophon/internal/delivery"
 	"colophon/internal/webhook"
 )
@@ -25,7 +26,7 @@ type Config struct {
 	ParseTarget func(raw string) (*url.URL, error) // egress.ParseTarget with the stage's options
 	Clock       func() time.Time
 	Random      io.Reader // the system's: ids, secrets and tokens come from it
-	// Sleep waits, or ends with the context; nil: delivery.Sleep.
+	// Sleep waits, or ends with the context; nil: clock.Sleep.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
@@ -54,7 +55,7 @@ func New(c Config) (*Service, error) {
 		return nil, err
 	}
 	if c.Sleep == nil {
-		c.Sleep = delivery.Sleep
+		c.Sleep = clock.Sleep
 	}
 	return &Service{
 		store: c.Store, history: c.History, sealer: c.Sealer, parseTarget: c.ParseTarget, clock: c.Clock, random: c.Random,

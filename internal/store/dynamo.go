@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"colophon/internal/clock"
 )
 
 // callTime bounds one table call with its retries; one attempt of it is bounded
@@ -118,7 +120,7 @@ func (d *Dynamo) BatchGet(ctx context.Context, table string, keys []Key) ([]Item
 	pending := map[string]types.KeysAndAttributes{table: asked}
 	for round := 0; len(pending) > 0; round++ {
 		if round > 0 {
-			if err := sleep(ctx, time.Duration(round)*10*time.Millisecond); err != nil {
+			if err := clock.Sleep(ctx, time.Duration(round)*10*time.Millisecond); err != nil {
 				return nil, readFault("batch get items", err)
 			}
 		}
@@ -133,17 +135,6 @@ func (d *Dynamo) BatchGet(ctx context.Context, table string, keys []Key) ([]Item
 		pending = out.UnprocessedKeys
 	}
 	return items, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Query reads one page.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -13,7 +12,6 @@ import (
 	"colophon/internal/access"
 	"colophon/internal/clock"
 	"colophon/internal/content"
-	"colophon/internal/delivery"
 	"colophon/internal/destination"
 	"colophon/internal/egress"
 	"colophon/internal/httpapi"
@@ -78,7 +76,7 @@ func newTokens(e runtime.API, engine store.Engine) (*access.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return access.New(access.Config{Tokens: tokens, Now: clock.Now})
+	return access.New(access.Config{Tokens: tokens, Clock: clock.Now})
 }
 
 func newContent(e runtime.API, engine store.Engine) (*content.Service, error) {
@@ -86,7 +84,7 @@ func newContent(e runtime.API, engine store.Engine) (*content.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return content.New(content.Config{Store: contents, Announce: announce, PublicAddress: e.PublicAddress, Clock: wallClock{}})
+	return content.New(content.Config{Store: contents, Announce: announce, PublicAddress: e.PublicAddress, Clock: clock.System{}})
 }
 
 func newDestinations(e runtime.API, engine store.Engine, getenv func(string) string) (*destination.Service, error) {
@@ -107,13 +105,6 @@ func newDestinations(e runtime.API, engine store.Engine, getenv func(string) str
 		ParseTarget: parseTarget(e.AllowsLoopback), Clock: clock.Now, Random: rand.Reader,
 	})
 }
-
-// wallClock is the functions' clock in content's shape.
-type wallClock struct{}
-
-func (wallClock) Now() time.Time { return clock.Now() }
-
-func (wallClock) Sleep(ctx context.Context, d time.Duration) error { return delivery.Sleep(ctx, d) }
 
 // announce makes a delivery's id and body (I4: once, for the transaction that
 // writes them).

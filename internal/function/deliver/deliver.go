@@ -68,7 +68,7 @@ func New(getenv func(string) string, stdout io.Writer, observe func(store.Consum
 	worker, err := delivery.NewWorker(delivery.Config{
 		Reader: deliveries, Slots: deliveries, Endings: deliveries, Notes: deliveries, Tests: deliveries,
 		Sender: courier, Observe: delivery.Report(log, metrics), Clock: clock.Now,
-		Jitter: mathrand.Float64, Token: rand.Text, Sleep: delivery.Sleep, Beside: delivery.Beside, Left: delivery.Left,
+		Jitter: mathrand.Float64, Token: rand.Text, Sleep: clock.Sleep, Beside: delivery.Beside, Left: delivery.Left,
 	})
 	if err != nil {
 		return nil, err
