@@ -15,21 +15,38 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
 from typing import Any
 
 from botocore.config import Config
+from botocore.exceptions import ClientError
 from localstack.services.lambda_.event_source_mapping import esm_worker_factory
 from localstack.services.lambda_.event_source_mapping.esm_worker import EsmWorker
 from localstack.services.lambda_.event_source_mapping.esm_worker_factory import EsmWorkerFactory
-from localstack.services.lambda_.event_source_mapping.event_processor import PartialBatchFailureError
+from localstack.services.lambda_.event_source_mapping.event_processor import (
+    BatchFailureError,
+    PartialBatchFailureError,
+)
 from localstack.services.lambda_.event_source_mapping.pollers.dynamodb_poller import DynamoDBPoller
-from localstack.services.lambda_.event_source_mapping.pollers.poller import parse_batch_item_failures
-from localstack.services.lambda_.event_source_mapping.pollers.sqs_poller import SqsPoller, transform_into_events
+from localstack.services.lambda_.event_source_mapping.pollers.poller import (
+    get_batch_item_failures,
+    parse_batch_item_failures,
+)
+from localstack.services.lambda_.event_source_mapping.pollers.sqs_poller import (
+    SqsPoller,
+    get_queue_url,
+    transform_into_events,
+)
+from localstack.utils.aws.client_types import ServicePrincipal
+
+from colophon_localstack import stream_batches
 
 LOG = logging.getLogger(__name__)
 
 LONG_POLL_SECONDS = 2  # how late a mapping notices that it was disabled, at most
+FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 30.0  # doubled from the one to the other; AWS does not say its own
 STREAM_LOOK_SECONDS = 1.0  # for what was written past this process, straight to the engine
 MOST_MESSAGES = 10  # of one ReceiveMessage
 MOST_CONNECTIONS = 256
@@ -119,6 +136,8 @@ def let_new_pollers_go_on_where_old_ones_stopped() -> None:
         worker = get_worker(factory)
         scaling = factory.esm_config.get("ScalingConfig") or {}
         worker.poller.colophon_concurrency = int(scaling.get("MaximumConcurrency") or DEFAULT_CONCURRENCY)
+        worker.poller.colophon_stopping = worker._shutdown_event
+        worker.poller.colophon_mapping, worker.poller.colophon_role = factory.esm_config, factory.function_role_arn
         worker.poller.colophon_predecessor = latest.get(worker.uuid)
         latest[worker.uuid] = worker.poller
         return worker
@@ -149,10 +168,96 @@ def poll_streams() -> None:
         if not getattr(poller, "colophon_more", False):
             # The count is taken before the look: a write during the look leads to another one.
             poller.colophon_seen = WRITES.wait_after(getattr(poller, "colophon_seen", -1), STREAM_LOOK_SECONDS)
-        poll_shard(poller)
+        place = dict(poller.shards)
+        try:
+            poll_shard(poller)
+        except Stopped:
+            poller.shards = place  # the successor begins with the batch that was not brought to its end
 
     DynamoDBPoller.get_records = get_records_and_note
     DynamoDBPoller.poll_events = poll_stream
+    DynamoDBPoller.forward_events_to_target = forward_records
+
+
+class Stopped(Exception):
+    """The mapping was disabled or changed between two attempts of a batch."""
+
+
+def forward_records(poller: DynamoDBPoller, shard_id: str, records: list[dict[str, Any]]) -> None:
+    """Brings a batch to its end by Lambda's rules. LocalStack does not split a failing batch, does not see a record's
+    age, and sends to the on-failure queue without asking whether the function's role may."""
+    events = poller.filter_events(poller.transform_into_events(records, shard_id))
+    if not events:
+        return
+    events = poller.add_source_metadata(events)
+    mapping, error = poller.colophon_mapping, dict[str, Any]()
+    rules = stream_batches.Rules(
+        retries=mapping["MaximumRetryAttempts"],
+        bisect=bool(mapping.get("BisectBatchOnFunctionError")),
+        age_seconds=mapping["MaximumRecordAgeInSeconds"],
+    )
+
+    def invoke(batch: list[dict[str, Any]]) -> None:
+        nonlocal error
+        try:
+            poller.processor.process_events_batch(batch)
+        except PartialBatchFailureError as failure:
+            error = failure.error
+            known = {stream_batches.number_of(event) for event in batch}
+            failed = get_batch_item_failures(failure.partial_failure_payload, known)
+            if not failed:
+                raise stream_batches.Failed from failure
+            raise stream_batches.FailedFrom(min(failed, key=int)) from failure
+        except BatchFailureError as failure:
+            error = failure.error
+            raise stream_batches.Failed from failure
+        except Exception as failure:  # refused for want of concurrency, for one
+            LOG.warning("a batch of %s failed: %r", poller.source_arn, failure)
+            raise stream_batches.Failed from failure
+
+    def age_of(event: dict[str, Any]) -> float:
+        return time.time() - float(event["dynamodb"]["ApproximateCreationDateTime"])
+
+    def pause(failures: int) -> None:
+        if poller.colophon_stopping.wait(min(FIRST_RETRY_SECONDS * 2 ** (failures - 1), LAST_RETRY_SECONDS)):
+            raise Stopped
+
+    for given_up in stream_batches.process(events, rules, invoke, age_of, pause):
+        context: dict[str, Any] = {
+            "requestContext": {
+                "requestId": error.get("requestId"),
+                "functionArn": mapping["FunctionArn"],
+                "condition": given_up.condition,
+                "approximateInvokeCount": given_up.attempts,
+            }
+        }
+        if given_up.attempts:
+            context["responseContext"] = {
+                "statusCode": error.get("httpStatusCode"),
+                "executedVersion": error.get("executedVersion"),
+                "functionError": error.get("functionError"),
+            }
+        send_to_on_failure_queue(poller, shard_id, list(given_up.records), context)
+
+
+def send_to_on_failure_queue(
+    poller: DynamoDBPoller, shard_id: str, records: list[dict[str, Any]], context: dict[str, Any]
+) -> None:
+    """With the function's role, which needs the right to send there."""
+    queue = (poller.colophon_mapping.get("DestinationConfig") or {}).get("OnFailure", {}).get("Destination")
+    if not queue:
+        return
+    if not queue.split(":")[2] == "sqs":
+        LOG.warning("only queues are on-failure destinations here, not %s", queue)
+        return
+    message = poller.create_dlq_event(shard_id, records, context, datetime.now(timezone.utc))
+    client = esm_worker_factory.get_internal_client(
+        arn=queue, role_arn=poller.colophon_role, service_principal=ServicePrincipal.lambda_, client_config=Config()
+    )
+    try:
+        client.send_message(QueueUrl=get_queue_url(queue), MessageBody=json.dumps(message))
+    except ClientError as refused:
+        LOG.warning("%s records are lost: %s", len(records), refused)
 
 
 def allow_many_connections() -> None:

@@ -199,6 +199,15 @@ def test_a_stream_mapping_that_is_enabled_again_goes_on_where_it_was(stack: Stac
     assert received.names == ["before", "meanwhile", "after"]
 
 
+def test_a_stream_mapping_can_be_disabled_between_two_attempts_and_loses_nothing(stack: Stack) -> None:
+    received = Received(stack.stream_handler, fails=lambda record, times: times == 1)
+    put(stack, "tried once")
+    eventually(lambda: received.names == ["tried once"])
+    set_enabled(stack, "StreamFunction", False)
+    set_enabled(stack, "StreamFunction", True)
+    eventually(lambda: received.names == ["tried once", "tried once"])
+
+
 def test_a_stream_gives_its_records_in_order_in_batches_of_the_configured_size(stack: Stack) -> None:
     received = Received(stack.stream_handler)
     names = [f"{number:03}" for number in range(60)]
@@ -242,8 +251,30 @@ def test_a_record_that_keeps_failing_ends_in_the_on_failure_queue(stack: Stack) 
     put(stack, "poison")
     sqs, queue = stack.client("sqs"), stack.resources["OnFailureQueue"]
     (message,) = eventually(lambda: sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1).get("Messages"), 20)
+    sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
     failure = json.loads(message["Body"])
     assert failure["requestContext"]["condition"] == "RetryAttemptsExhausted"
     assert failure["DDBStreamBatchInfo"]["batchSize"] == 1
     assert failure["DDBStreamBatchInfo"]["streamArn"] == stack.outputs["StreamArn"]
     assert len(received.times["poison"]) == 3  # once, and MaximumRetryAttempts
+
+
+def test_a_batch_that_makes_the_function_fail_is_split_until_the_poison_is_alone(stack: Stack) -> None:
+    batches: list[list[str]] = []
+
+    def answer(records: Records) -> Any:
+        batches.append([name_of(record) for record in records])
+        if "poison" in batches[-1]:
+            raise RuntimeError("the function fails")
+        return {}
+
+    stack.stream_handler.answer = answer
+    put(stack, "a", "b", "c", "poison", "d", "e", "f")
+    sqs, queue = stack.client("sqs"), stack.resources["OnFailureQueue"]
+    (message,) = eventually(lambda: sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1).get("Messages"), 20)
+    failure = json.loads(message["Body"])
+    assert failure["requestContext"]["condition"] == "RetryAttemptsExhausted"
+    assert failure["DDBStreamBatchInfo"]["batchSize"] == 1
+    assert failure["responseContext"]["functionError"] == "Unhandled"
+    assert batches.count(["poison"]) == 3  # once, and MaximumRetryAttempts
+    eventually(lambda: [name for batch in batches if "poison" not in batch for name in batch] == list("abcdef"))
