@@ -126,7 +126,9 @@ func (s *Service) try(ctx context.Context, t *trial, pub publication, read *Proj
 		}
 		return Release{}, refusal.Project, err
 	}
-	killpoint.At(killpoint.AfterCommit)
+	if err == nil {
+		killpoint.At(killpoint.AfterCommit)
+	}
 	return commit.Release, nil, err
 }
 

@@ -146,7 +146,7 @@ func (a *answering) answer(ctx context.Context) Disposition {
 		case Acknowledge, Park:
 			return Done{}
 		case Wait:
-			return Keep{For: d.For}
+			return Keep(d)
 		case ToSlowQueue:
 			return MoveToSlowQueue{}
 		case Leave:
