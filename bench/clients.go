@@ -78,7 +78,7 @@ func clientsRole(config []byte, mux *http.ServeMux) error {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		run := &clients{plan: p, gateway: newGateway(c.API, c.Token), save: newHistogram(), publish: newHistogram(), faults: map[string]int{}, awaited: map[awaiting]*arrival{}}
+		run := &clients{plan: p, gateway: newGateway(c.API, c.Token), save: newHistogram(), publish: newHistogram(), faults: map[string]int{}, arrivals: newArrivals()}
 		if p.Await {
 			stop, err := run.listen(c.Receiver)
 			if err != nil {
@@ -106,20 +106,7 @@ type clients struct {
 	save, publish *hdrhistogram.Histogram
 	faults        map[string]int
 
-	arriving sync.Mutex
-	awaited  map[awaiting]*arrival
-}
-
-type awaiting struct {
-	project string
-	release int64
-}
-
-// arrival is closed when as many have come as are awaited; those that come
-// before the publish was answered are counted too.
-type arrival struct {
-	missing int
-	all     chan struct{}
+	arrivals arrivals
 }
 
 func (c *clients) outcome() outcome {
@@ -218,7 +205,7 @@ func (c *clients) whole(n int64, intended time.Time) {
 	c.published = append(c.published, record)
 	c.mu.Unlock()
 	if c.Await && !record.Failed {
-		c.await(awaiting{p.ID, said.Number}, len(p.Destinations))
+		c.arrivals.await(p.Destinations, said.Number)
 	}
 }
 
@@ -276,48 +263,67 @@ func (c *clients) listen(receiver string) (stop func(), err error) {
 	}
 	go told(answer.Body, func(got receipt) {
 		if got.Status >= 200 && got.Status < 300 {
-			c.arrived(awaiting{got.Project, got.Release})
+			c.arrivals.arrived(got.Place, got.Release)
 		}
 	})
 	return func() { cancel(); answer.Body.Close() }, nil
 }
 
-func (c *clients) arrived(a awaiting) {
-	c.arriving.Lock()
-	defer c.arriving.Unlock()
-	one := c.awaited[a]
-	if one == nil {
-		one = &arrival{all: make(chan struct{})}
-		c.awaited[a] = one
+// arrivals tell how far each destination has come: it has a release when it got
+// that or a newer one.
+type arrivals struct {
+	mu      sync.Mutex
+	through map[int]int64
+	waiting map[int][]arrival
+}
+
+// arrival is waited for; came is told once.
+type arrival struct {
+	release int64
+	came    chan<- struct{}
+}
+
+func newArrivals() arrivals {
+	return arrivals{through: map[int]int64{}, waiting: map[int][]arrival{}}
+}
+
+func (a *arrivals) arrived(place int, release int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.through[place] = max(a.through[place], release)
+	still := a.waiting[place][:0]
+	for _, one := range a.waiting[place] {
+		if one.release > a.through[place] {
+			still = append(still, one)
+			continue
+		}
+		one.came <- struct{}{}
 	}
-	if one.missing--; one.missing == 0 {
-		close(one.all)
-	}
+	a.waiting[place] = still
 }
 
 // awaits is how long a client waits for a release's arrival before it goes on.
 const awaits = 2 * time.Minute
 
-func (c *clients) await(a awaiting, many int) {
-	c.arriving.Lock()
-	one := c.awaited[a]
-	if one == nil {
-		one = &arrival{all: make(chan struct{})}
-		c.awaited[a] = one
+// await waits until all destinations have a release.
+func (a *arrivals) await(destinations []destination, release int64) {
+	came := make(chan struct{}, len(destinations))
+	missing := 0
+	a.mu.Lock()
+	for _, d := range destinations {
+		if a.through[d.Place] < release {
+			a.waiting[d.Place] = append(a.waiting[d.Place], arrival{release, came})
+			missing++
+		}
 	}
-	if one.missing += many; one.missing <= 0 {
-		delete(c.awaited, a)
-		c.arriving.Unlock()
-		return
-	}
-	c.arriving.Unlock()
+	a.mu.Unlock()
 	over := time.NewTimer(awaits)
 	defer over.Stop()
-	select {
-	case <-one.all:
-	case <-over.C:
+	for range missing {
+		select {
+		case <-came:
+		case <-over.C:
+			return
+		}
 	}
-	c.arriving.Lock()
-	delete(c.awaited, a)
-	c.arriving.Unlock()
 }

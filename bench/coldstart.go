@@ -68,7 +68,7 @@ func coldStart(ctx context.Context, o options) error {
 // emulatorVersion is the only version that the module proxy serves.
 const emulatorVersion = "v0.0.0-20261030222936-bef5c4ba774d"
 
-// events are what each function is asked once.
+// firstEvents are what each function is asked once.
 var firstEvents = map[string]string{
 	"api":           `{"resource":"/{proxy+}","path":"/projects","httpMethod":"GET","multiValueHeaders":{"Authorization":["Bearer %s"]},"pathParameters":{"proxy":"projects"},"requestContext":{"stage":"v1","path":"/v1/projects","domainName":"api.colophon.example","requestId":"first"}}`,
 	"outbox-stream": `{"Records":[]}`,
@@ -118,26 +118,18 @@ func buildFunction(ctx context.Context, root, architecture, name, to string) err
 	return nil
 }
 
-var initTime = regexp.MustCompile(`Init Duration: ([0-9.]+) ms`)
+var initTime = regexp.MustCompile(`INIT REPORT\(durationMs: ([0-9.]+)\)`)
 
 // start starts the emulator with a function and asks once.
 func (r *run) start(ctx context.Context, emulator, binary, name string) (init, first time.Duration, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, api, err := freeAddresses()
 	if err != nil {
 		return 0, 0, err
 	}
-	address := l.Addr().String()
-	l.Close()
-	l, err = net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, 0, err
-	}
-	api := l.Addr().String()
-	l.Close()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, emulator, "--runtime-interface-emulator-address", address, "--runtime-api-address", api, binary)
-	cmd.Env = append(r.w.processes[name].env, "PATH="+os.Getenv("PATH"), "AWS_LAMBDA_FUNCTION_TIMEOUT=30", "HOME="+r.w.dir)
+	cmd.Env = append(r.w.processes[name].env, "PATH="+os.Getenv("PATH"), "AWS_LAMBDA_FUNCTION_TIMEOUT=60", "HOME="+r.w.dir)
 	cmd.SysProcAttr = endsWithParent()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -200,6 +192,20 @@ func (r *run) start(ctx context.Context, emulator, binary, name string) (init, f
 		return 0, 0, errors.New("no report of its init")
 	}
 	return init, first, nil
+}
+
+func freeAddresses() (one, other string, err error) {
+	a, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	defer a.Close()
+	b, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	defer b.Close()
+	return a.Addr().String(), b.Addr().String(), nil
 }
 
 func reachable(ctx context.Context, address string) error {

@@ -49,7 +49,7 @@ func mappingsRole(config []byte, mux *http.ServeMux) error {
 	invoke := keeping(0)
 	streams := &streamMapping{
 		counters: n, streams: streamService(c.Streams), queues: queueService(c.Queues), arn: c.StreamARN,
-		function: invoker{invoke, c.OutboxStream, timeouts["outbox-stream"]}, onFailure: c.OnFailure, interval: c.StreamInterval,
+		function: invoker{invoke, c.OutboxStream, timeouts["outbox-stream"]}, onFailure: c.OnFailure, interval: c.StreamInterval, wait: backOff,
 	}
 	deliver := invoker{invoke, c.Deliver, timeouts["deliver"]}
 	fast := &queueMapping{counters: n, queues: queueService(c.Queues), url: c.Queue, name: c.QueueName, function: deliver, batch: 10, free: make(chan struct{}, c.Concurrency)}
@@ -128,7 +128,8 @@ type streamMapping struct {
 	arn             string
 	function        invoker
 	onFailure       string
-	interval        time.Duration // between two reads of a shard; Lambda reads four times a second, or is woken
+	wait            func(tries int) // before a batch is tried again
+	interval        time.Duration   // between two reads of a shard; Lambda reads four times a second, or is woken
 }
 
 func (m *streamMapping) run(ctx context.Context) {
@@ -227,7 +228,7 @@ func (m *streamMapping) hand(ctx context.Context, batch []streamRecord, tries in
 		out, err := m.function.invoke(ctx, body)
 		if err != nil {
 			m.streamFaults.Add(1)
-			time.Sleep(backOff(tries))
+			m.wait(tries)
 			if len(batch) > 1 {
 				m.hand(ctx, batch[:len(batch)/2], tries+1)
 				batch, tries = batch[len(batch)/2:], tries+1
@@ -239,7 +240,7 @@ func (m *streamMapping) hand(ctx context.Context, batch []streamRecord, tries in
 		from := lowestFailure(out, batch)
 		if from < len(batch) {
 			m.streamFaults.Add(1)
-			time.Sleep(backOff(tries))
+			m.wait(tries)
 			tries++
 		}
 		if from > 0 {
@@ -249,9 +250,7 @@ func (m *streamMapping) hand(ctx context.Context, batch []streamRecord, tries in
 	}
 }
 
-func backOff(tries int) time.Duration {
-	return min(time.Second, 50*time.Millisecond<<min(tries, 10))
-}
+func backOff(tries int) { time.Sleep(min(time.Second, 50*time.Millisecond<<min(tries, 10))) }
 
 // lowestFailure gives the place from which a batch is repeated: its length where
 // nothing failed, 0 where the answer names none of its records.
@@ -261,7 +260,7 @@ func lowestFailure(out []byte, batch []streamRecord) int {
 			ItemIdentifier string `json:"itemIdentifier"`
 		} `json:"batchItemFailures"`
 	}
-	if json.Unmarshal(out, &answer) != nil {
+	if len(out) > 0 && json.Unmarshal(out, &answer) != nil {
 		return 0
 	}
 	lowest := len(batch)
