@@ -8,6 +8,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/flate"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -18,25 +19,29 @@ import (
 func main() {
 	limit := flag.Int("limit", 0, "the most bytes that a zip may have")
 	flag.Parse()
-	heavy := false
-	for _, folder := range flag.Args() {
+	if err := run(os.Stdout, *limit, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "pack:", err)
+		os.Exit(1)
+	}
+}
+
+// run packs all folders, and says of all that are too heavy that they are.
+func run(out io.Writer, limit int, folders []string) error {
+	var heavy []error
+	for _, folder := range folders {
 		zipped, err := pack(filepath.Join(folder, "bootstrap"))
 		if err == nil {
 			err = os.WriteFile(folder+".zip", zipped, 0o644)
 		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "pack:", err)
-			os.Exit(1)
+			return err
 		}
-		fmt.Printf("%-14s %9d bytes zipped\n", filepath.Base(folder), len(zipped))
-		if len(zipped) > *limit {
-			fmt.Fprintf(os.Stderr, "pack: %s.zip is over %d bytes\n", folder, *limit)
-			heavy = true
+		fmt.Fprintf(out, "%-14s %9d bytes zipped\n", filepath.Base(folder), len(zipped))
+		if len(zipped) > limit {
+			heavy = append(heavy, fmt.Errorf("%s.zip is over %d bytes", folder, limit))
 		}
 	}
-	if heavy {
-		os.Exit(1)
-	}
+	return errors.Join(heavy...)
 }
 
 // pack zips one binary as bootstrap, executable and without a date.
