@@ -80,7 +80,15 @@ func (o outputs) address(settings aws.Config) (string, error) {
 
 // tokens is the access service on the stack's own table: for operators, who have
 // AWS credentials and no token yet.
-func tokens(o outputs, settings aws.Config) (*access.Service, error) {
+func (c *connection) tokens(ctx context.Context) (*access.Service, error) {
+	o, settings, err := c.outputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.tokens(settings)
+}
+
+func (o outputs) tokens(settings aws.Config) (*access.Service, error) {
 	table, err := o.need("ContentTableName")
 	if err != nil {
 		return nil, err

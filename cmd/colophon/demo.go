@@ -135,7 +135,7 @@ func (c *connection) bootstrap(ctx context.Context, step func(string, ...any)) e
 	if c.token != "" {
 		return nil
 	}
-	service, err := tokens(o, settings)
+	service, err := o.tokens(settings)
 	if err != nil {
 		return err
 	}

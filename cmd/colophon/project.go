@@ -1,17 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"mime"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"colophon/client"
+	"colophon/internal/content"
 )
 
 func newProject(c *connection) *cobra.Command {
@@ -90,20 +90,20 @@ func newDocumentPut(c *connection) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var content io.Reader = cmd.InOrStdin()
+			from := cmd.InOrStdin()
 			if args[2] != "-" {
 				file, err := os.Open(args[2])
 				if err != nil {
 					return fmt.Errorf("read the document: %w", err)
 				}
 				defer file.Close()
-				content = file
+				from = file
 			}
 			params := client.PutDocumentParams{Project: args[0], Path: args[1]}
 			if ifMatch != "" {
 				params.IfMatch = client.NewOptString(ifMatch)
 			}
-			saved, err := putDocument(cmd.Context(), api, params, typeOf(kind, args[1]), content)
+			saved, err := putDocument(cmd.Context(), api, params, cmp.Or(kind, content.TypeOfPath(args[1])), from)
 			if err != nil {
 				return err
 			}
@@ -114,20 +114,6 @@ func newDocumentPut(c *connection) *cobra.Command {
 	command.Flags().StringVar(&kind, "type", "", "its content type (by the path's ending, if not given)")
 	command.Flags().StringVar(&ifMatch, "if-match", "", "save only over this version, an ETag")
 	return command
-}
-
-// typeOf is the content type that was asked for, or the one of the path's ending.
-func typeOf(asked, path string) string {
-	switch {
-	case asked != "":
-		return asked
-	case filepath.Ext(path) == ".md": // not in every system's table
-		return "text/markdown; charset=utf-8"
-	}
-	if kind := mime.TypeByExtension(filepath.Ext(path)); kind != "" {
-		return kind
-	}
-	return "application/octet-stream"
 }
 
 func newDocumentGet(c *connection) *cobra.Command {

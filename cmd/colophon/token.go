@@ -32,11 +32,7 @@ It goes straight to the stack's table with your AWS credentials, so it needs no 
 		Example: "  export COLOPHON_TOKEN=$(colophon token create --name alice --role admin)",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, settings, err := c.outputs(cmd.Context())
-			if err != nil {
-				return err
-			}
-			service, err := tokens(o, settings)
+			service, err := c.tokens(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -68,11 +64,7 @@ func newTokenList(c *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use: "list", Short: "List tokens, without showing them", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, settings, err := c.outputs(cmd.Context())
-			if err != nil {
-				return err
-			}
-			service, err := tokens(o, settings)
+			service, err := c.tokens(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -101,11 +93,7 @@ func newTokenRevoke(c *connection) *cobra.Command {
 	command := &cobra.Command{
 		Use: "revoke TOKEN-ID", Short: "End a token at once", Args: arguments("TOKEN-ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, settings, err := c.outputs(cmd.Context())
-			if err != nil {
-				return err
-			}
-			service, err := tokens(o, settings)
+			service, err := c.tokens(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -59,9 +59,6 @@ func CheckPath(path string) error {
 
 // checkType makes a media type that can stand in a header and in a manifest.
 func checkType(given string) (string, error) {
-	if given == "" {
-		return "application/octet-stream", nil
-	}
 	bad := invalid("contentType", "A content type is a media type of at most %d bytes, such as text/markdown; charset=utf-8.", LongestType)
 	kind, parameters, err := mime.ParseMediaType(given)
 	if err != nil || !strings.Contains(kind, "/") {

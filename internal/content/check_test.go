@@ -85,3 +85,17 @@ func TestProjectIDs(t *testing.T) {
 		}
 	}
 }
+
+func TestADocumentWithoutATypeHasThatOfItsPath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for path, want := range map[string]string{
+		"guide/start.md": "text/markdown; charset=utf-8", "GUIDE.MD": "text/markdown; charset=utf-8", "data.json": "application/json",
+		"notes": "text/plain; charset=utf-8", "v1.2/notes": "text/plain; charset=utf-8", "song.flac": "text/plain; charset=utf-8",
+	} {
+		saved, err := w.PutDocument(t.Context(), w.project, content.Save{Path: path, Content: []byte("x"), Who: "Ada"})
+		if err != nil || saved.Type != want {
+			t.Errorf("%s is saved as %q, want %q (%v)", path, saved.Type, want, err)
+		}
+	}
+}

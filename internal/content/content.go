@@ -64,7 +64,7 @@ type Release struct {
 type Save struct {
 	Path    string
 	Content []byte
-	Type    string // empty: application/octet-stream
+	Type    string // empty: TypeOfPath(Path)
 	Who     string
 	// IfVersion saves over this version only; 0 saves over any.
 	IfVersion int64

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"context"
 	"errors"
 )
@@ -72,7 +73,7 @@ func (save Save) check() (kind string, err error) {
 	if save.IfVersion < 0 || save.IfVersion > 0 && save.IfAbsent {
 		return "", invalid("If-Match", "Save over one version, or only where there is no document: not both.")
 	}
-	return checkType(save.Type)
+	return checkType(cmp.Or(save.Type, TypeOfPath(save.Path)))
 }
 
 // changeDraft writes a change; again: the draft has moved, or others are at work

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path"
 	"sort"
-	"strings"
 	"unicode/utf8"
 
 	"colophon/internal/content"
@@ -165,21 +163,4 @@ func (a *API) GetReleaseDocument(ctx context.Context, params openapi.GetReleaseD
 		ContentType: d.Type, ETag: fmt.Sprintf("%q", d.Hash.String()),
 		Response: openapi.GetReleaseDocumentOK{Data: bytes.NewReader(data)},
 	}, nil
-}
-
-// types are the content types of paths' endings. The system's table, which the
-// mime package reads, differs from machine to machine.
-var types = map[string]string{
-	".css": "text/css; charset=utf-8", ".csv": "text/csv; charset=utf-8", ".htm": "text/html; charset=utf-8",
-	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
-	".markdown": "text/markdown; charset=utf-8", ".md": "text/markdown; charset=utf-8", ".svg": "image/svg+xml",
-	".xml": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml",
-}
-
-// typeOfPath is the content type that a path's ending stands for.
-func typeOfPath(documentPath string) string {
-	if known, ok := types[strings.ToLower(path.Ext(documentPath))]; ok {
-		return known
-	}
-	return "text/plain; charset=utf-8"
 }

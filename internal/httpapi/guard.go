@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"colophon/internal/content"
 	"colophon/internal/lambdahttp"
 )
 
@@ -70,7 +71,7 @@ func contentTypeOf(r *http.Request) string {
 	given := r.Header.Get("Content-Type")
 	unsaid := given == "" || strings.HasPrefix(given, "application/x-www-form-urlencoded")
 	if unsaid && r.Method == http.MethodPut {
-		return typeOfPath(r.URL.Query().Get("path"))
+		return content.TypeOfPath(r.URL.Query().Get("path"))
 	}
 	return given
 }
