@@ -207,6 +207,7 @@ func (w *world) startQueues(ctx context.Context) (engines, error) {
 func (w *world) environment(e engines) func(content, delivery, table string) []string {
 	return func(content, delivery, table string) []string {
 		return []string{
+			"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256", // the template's; api has 512
 			"AWS_REGION=" + region, "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local",
 			"AWS_ENDPOINT_URL_DYNAMODB=http://" + table, "AWS_ENDPOINT_URL_SQS=http://" + e.queues, "AWS_ENDPOINT_URL_KMS=http://" + e.queues,
 			"AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_LAMBDA_LOG_LEVEL=INFO",
