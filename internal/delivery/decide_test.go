@@ -33,6 +33,10 @@ func is(status delivery.Status) func(*delivery.Delivery) {
 	return func(d *delivery.Delivery) { d.Status = status }
 }
 
+func because(reason delivery.Reason) func(*delivery.Delivery) {
+	return func(d *delivery.Delivery) { d.Reason = reason }
+}
+
 func forcedOver(release int64) func(*delivery.Delivery) {
 	return func(d *delivery.Delivery) { d.Over = release }
 }
@@ -44,6 +48,8 @@ func due(in time.Duration) func(*delivery.Delivery) {
 func faulty(f delivery.Fault) func(*delivery.Delivery) {
 	return func(d *delivery.Delivery) { d.Fault = f }
 }
+
+func endedAsUnreadable(d *delivery.Delivery) { d.Status, d.Reason = delivery.Failed, delivery.Unreadable }
 
 func heldFor(release int64, leaseLeft time.Duration) *delivery.Holder {
 	return &delivery.Holder{
@@ -187,7 +193,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			read: "being sent when a newer one is found unreadable and ends: left to end",
-			slot: slot(sentThrough(5), holder(heldFor(5, 10*time.Second))), n: queued(5), m: queued(6, is(delivery.Failed)), receives: 1,
+			slot: slot(sentThrough(5), holder(heldFor(5, 10*time.Second))), n: queued(5), m: queued(6, endedAsUnreadable), receives: 1,
 			want: delivery.Wait{For: time.Second},
 		},
 		{
@@ -208,6 +214,13 @@ func TestDecide(t *testing.T) {
 			read: "n forced, superseded, but the slot is held: wait first",
 			slot: slot(sentThrough(7), holder(heldFor(7, 10*time.Second))), n: queued(5, forcedOver(6)), m: queued(7), receives: 1,
 			want: delivery.Wait{For: time.Second},
+		},
+		{
+			read: "m newer, and ended as unreadable without the slot's say: checked skip",
+			slot: slot(), n: queued(5), m: queued(6, is(delivery.Failed), because(delivery.Unreadable)),
+			want: delivery.EndChecked{
+				Delivery: *queued(5), Status: delivery.Skipped, Reason: delivery.Superseded, Successor: 6,
+			},
 		},
 		{
 			read: "m unreadable: it ends, then n is decided about again",
