@@ -74,10 +74,10 @@ func Decide(s Situation, now time.Time) Decision {
 	case s.Slot.Unreadable, n.Fault == FaultUnreadable:
 		return EndUnreadable{Key: n.Key}
 
-	// A newer one was claimed, which never unhappens, or has ended. What is being
-	// sent is left to end: while it was, the newer one can only have become unreadable.
-	case !n.Forced() && !s.Slot.holds(n.Release) &&
-		(s.Slot.SentThrough > n.Release || m.Release > n.Release && m.Status.Terminal()):
+	// A newer one was claimed, which never unhappens, or has ended under the slot's
+	// version. What is being sent is left to end.
+	case !n.Forced() && !s.Slot.holds(n.Release) && (s.Slot.SentThrough > n.Release ||
+		m.Release > n.Release && m.Status.Terminal() && m.Reason != Unreadable):
 		return SkipPlain{Delivery: *n, Successor: newest}
 
 	// Its successor waits.
@@ -86,6 +86,11 @@ func Decide(s Situation, now time.Time) Decision {
 
 	// The person forced it over what the page showed, and that is not the newest now.
 	case n.Forced() && newest > n.Over:
+		return EndChecked{Delivery: *n, Status: Skipped, Reason: Superseded, Successor: newest}
+
+	// The newer one was unreadable. Its end moved no version, so whoever read before
+	// it may still claim n: the slot has to say that nobody has.
+	case !n.Forced() && m.Release > n.Release && m.Status.Terminal():
 		return EndChecked{Delivery: *n, Status: Skipped, Reason: Superseded, Successor: newest}
 	}
 
