@@ -49,7 +49,9 @@ func faulty(f delivery.Fault) func(*delivery.Delivery) {
 	return func(d *delivery.Delivery) { d.Fault = f }
 }
 
-func endedAsUnreadable(d *delivery.Delivery) { d.Status, d.Reason = delivery.Failed, delivery.Unreadable }
+func endedAsUnreadable(d *delivery.Delivery) {
+	d.Status, d.Reason = delivery.Failed, delivery.Unreadable
+}
 
 func heldFor(release int64, leaseLeft time.Duration) *delivery.Holder {
 	return &delivery.Holder{
