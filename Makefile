@@ -57,13 +57,16 @@ local: $(FUNCTIONS:%=build/local/%/bootstrap) # for this machine
 killpoints: $(FUNCTIONS:%=build/killpoints/%/bootstrap) # for this machine, and with the tests' kill points
 
 build/%/bootstrap: $(SOURCES) build/.architecture
-	GOOS=linux GOARCH=$(call GOARCH_OF,$(ARCHITECTURE)) $(GO_BUILD) -tags '$(TAGS)' -o $@ ./functions/$*
+	@echo "Building $@ ($(ARCHITECTURE)) …"
+	@GOOS=linux GOARCH=$(call GOARCH_OF,$(ARCHITECTURE)) $(GO_BUILD) -tags '$(TAGS)' -o $@ ./functions/$*
 
 build/local/%/bootstrap: $(SOURCES)
-	GOOS=$(LOCAL_GOOS) GOARCH=$(LOCAL_GOARCH) $(GO_BUILD) -tags '$(TAGS)' -o $@ ./functions/$*
+	@echo "Building $@ …"
+	@GOOS=$(LOCAL_GOOS) GOARCH=$(LOCAL_GOARCH) $(GO_BUILD) -tags '$(TAGS)' -o $@ ./functions/$*
 
 build/killpoints/%/bootstrap: $(SOURCES)
-	GOOS=$(LOCAL_GOOS) GOARCH=$(LOCAL_GOARCH) $(GO_BUILD) -tags '$(TAGS) killpoints' -o $@ ./functions/$*
+	@echo "Building $@ …"
+	@GOOS=$(LOCAL_GOOS) GOARCH=$(LOCAL_GOARCH) $(GO_BUILD) -tags '$(TAGS) killpoints' -o $@ ./functions/$*
 
 build/.architecture: FORCE # changes with ARCHITECTURE, and then all is built again
 	@mkdir -p build && { [ "$$(cat $@ 2>/dev/null)" = $(ARCHITECTURE) ] || echo $(ARCHITECTURE) >$@; }

@@ -21,7 +21,8 @@ from colophon_localstack.stack.settings import DEFAULT_PORT, REGION, ROOT, Faile
 
 def main(arguments: Sequence[str] | None = None) -> int:
     # An end that was asked for goes through the same clean-up as a failure.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     options = parser().parse_args(arguments)
     try:
         return int(options.do(options) or 0)
