@@ -485,14 +485,13 @@ func TestKilledAtAnyMomentItActsOnTheNewestAndNeverGoesBack(t *testing.T) {
 		}
 		before = release
 	}
-	var file []record
 	text, err := os.ReadFile(w.path)
 	must(t, err)
 	accepted := map[string]int{}
 	for decoder := json.NewDecoder(bytes.NewReader(text)); decoder.More(); {
 		var r record
 		must(t, decoder.Decode(&r))
-		if file = append(file, r); r.Accepted != nil {
+		if r.Accepted != nil {
 			accepted[r.Accepted.ID]++
 		}
 	}
