@@ -36,6 +36,8 @@ const usageText = `usage: go run ./bench <scenario> [flags]
   flaky      every third try of a destination fails
   restart    burst, and a function process is killed every 10 s
   units      what one publish and its deliveries use, with 1, 3 and 50 destinations
+  cost       docs/cost.md: what a publish, a delivery and a save use, and what that costs
+  scale      docs/scale.md: what comes first on the way to 10,000 publishes a second
   coldstart  init and first answer of each function under the runtime interface emulator
   all        everything but million, one after another
 
@@ -79,6 +81,10 @@ func command(args []string) error {
 	switch args[0] {
 	case "coldstart":
 		return coldStart(ctx, o)
+	case "cost":
+		return costs(ctx)
+	case "scale":
+		return scale()
 	case "all":
 		for _, name := range []string{"units", "burst", "steady", "wide", "hot", "conflicts", "hanging", "flaky", "restart"} {
 			if err := one(ctx, name, o); err != nil {

@@ -179,19 +179,14 @@ func judgeRestart(r *run) {
 func judgeUnits(r *run) {
 	n := float64(len(r.clients.Published))
 	d := float64(r.balance.Deliveries)
-	calls := func(name, call string) (units calls) {
-		after, before := r.after_.counted[name].Calls[call], r.before.counted[name].Calls[call]
-		units.Number, units.Read, units.Write = after.Number-before.Number, after.Read-before.Read, after.Write-before.Write
-		return units
-	}
-	write := calls("api", "TransactWriteItems").Write / n
+	write := r.used("api", "TransactWriteItems").Write / n
 	if r.world.Destinations == 1 {
 		r.atMost("write units of a publish", write, "", 9)
 	} else {
 		r.figure("write units of a publish", write, "")
 	}
-	r.atMost("write units of a delivery", (calls("deliver", "UpdateItem").Write+calls("deliver", "TransactWriteItems").Write)/d, "", 6)
-	r.atMost("read units of a delivery", (calls("deliver", "Query").Read+calls("deliver", "GetItem").Read)/d, "", 1)
+	r.atMost("write units of a delivery", (r.used("deliver", "UpdateItem").Write+r.used("deliver", "TransactWriteItems").Write)/d, "", 6)
+	r.atMost("read units of a delivery", (r.used("deliver", "Query").Read+r.used("deliver", "GetItem").Read)/d, "", 1)
 	r.figure("queue requests of a publish", float64(r.mapped.Receives-r.mapped.EmptyReceives+r.mapped.Deletes)/n, "received and deleted")
 	r.figure("stream batches of a publish", float64(r.mapped.StreamBatches)/n, "")
 	r.figure("deliver batches of a publish", float64(r.mapped.Batches)/n, "")

@@ -1,0 +1,3 @@
+package main
+
+func scale() error { return nil }
