@@ -12,9 +12,10 @@ import (
 // TestRing is a message that names a test send.
 type TestRing struct {
 	Destination
-	ID       string
-	Receives int // how often the message was received, this time included
-	Trace    string
+	ID          string
+	Receives    int  // how often the message was received, this time included
+	OnSlowQueue bool // it came over the slow queue
+	Trace       string
 }
 
 // Tests keeps test sends. A test send takes no slot: it is claimed by a
@@ -70,6 +71,9 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	}
 	if target.State == SlotRemoved || target.Unreadable {
 		return Done{} // nobody is to be called: it reads as not sent
+	}
+	if target.Slow && !ring.OnSlowQueue {
+		return MoveToSlowQueue{} // a test is no way for a hanging destination into the fast lane (I7)
 	}
 	opened, err := a.Sender.Open(ctx, ring.Destination, settings)
 	if err != nil {

@@ -611,3 +611,29 @@ func TestTryNowBringsTheTryForwardAndAddsNone(t *testing.T) {
 		t.Errorf("%d tries", d.Tries)
 	}
 }
+
+func TestATestSendToASlowDestinationGoesOverTheSlowQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.publish()
+	w.answering(func(delivery.Sending) delivery.Outcome {
+		return delivery.Outcome{Class: delivery.ClassTimeout, Received: delivery.MayHave, Elapsed: delivery.AttemptTime}
+	})
+	w.answer(1)
+	w.status(204)
+	test, err := w.destinations.SendTest(context.Background(), w.project, w.dest.ID)
+	must(t, err)
+	ring := delivery.TestRing{Destination: w.dest, ID: test.ID, Receives: 1}
+	if end := w.worker().AnswerTest(context.Background(), ring); end != (delivery.MoveToSlowQueue{}) {
+		t.Errorf("on the fast queue it ends as %#v", end)
+	}
+	ring.OnSlowQueue = true
+	if end := w.worker().AnswerTest(context.Background(), ring); end != (delivery.Done{}) {
+		t.Errorf("on the slow queue it ends as %#v", end)
+	}
+	sent, err := w.destinations.Test(context.Background(), w.project, w.dest.ID, test.ID)
+	must(t, err)
+	if sent.State(w.clock()) != delivery.TestEnded || sent.Result.Class != delivery.ClassDelivered {
+		t.Errorf("the test send is %s: %+v", sent.State(w.clock()), sent.Result)
+	}
+}

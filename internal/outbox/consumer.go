@@ -73,7 +73,7 @@ func (c *Consumer) Handle(ctx context.Context, event events.SQSEvent) (events.SQ
 		case m.Test != "":
 			tests.Go(func() {
 				ends[i] = c.Worker.AnswerTest(ctx, delivery.TestRing{
-					Destination: m.Destination, ID: m.Test, Receives: receives(record), Trace: m.Trace,
+					Destination: m.Destination, ID: m.Test, Receives: receives(record), OnSlowQueue: c.onSlowQueue(record), Trace: m.Trace,
 				})
 			})
 		default:

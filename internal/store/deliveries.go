@@ -397,13 +397,14 @@ func (s *Deliveries) CountOurs(ctx context.Context, d delivery.Delivery) error {
 	return nil
 }
 
-// NoteLate changes no state: the attempt is the token's own.
+// NoteLate changes no state: the attempt is the token's own, and somebody else
+// wrote it.
 func (s *Deliveries) NoteLate(ctx context.Context, k delivery.Key, attempt int64, token, note string) error {
 	path := At(attrAttempts, strconv.FormatInt(attempt, 10))
 	_, err := s.engine.Write(ctx, Write{
 		Table: s.table, Key: deliveryKey(k),
 		Changes: []Change{Set(path.Then(attrLate), Text(note)), Remove(At(attrRing))},
-		If:      Equal(path.Then(attrToken), Text(token)),
+		If:      All(Equal(path.Then(attrToken), Text(token)), Equal(path.Then(attrBy), Text(string(delivery.BySettle)))),
 	})
 	if refused := AsRefused(err); refused != nil && refused.Has(CodeCondition) {
 		return nil

@@ -45,6 +45,7 @@ func (c DynamoConfig) validate() error {
 type Dynamo struct {
 	client  *dynamodb.Client
 	observe func(Consumption)
+	repeats repeats
 }
 
 // NewClient makes a DynamoDB client.
@@ -248,10 +249,18 @@ func (d *Dynamo) Transact(ctx context.Context, token string, writes []Write) err
 		in.TransactItems = append(in.TransactItems, w.transactItem())
 	}
 	var tried attempts
-	out, err := d.client.TransactWriteItems(ctx, in, tried.watch)
-	if err != nil {
-		return tried.fault("transact write items", err)
+	var body []byte
+	options := []func(*dynamodb.Options){tried.watch}
+	if token != "" {
+		options = append(options, d.repeats.asked(token, &body))
 	}
+	out, err := d.client.TransactWriteItems(ctx, in, options...)
+	if err != nil {
+		fault := tried.fault("transact write items", err)
+		d.repeats.ended(token, body, errors.Is(fault, ErrUnknown))
+		return fault
+	}
+	d.repeats.ended(token, nil, false)
 	d.consumed("TransactWriteItems", false, out.ConsumedCapacity...)
 	return nil
 }
