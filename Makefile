@@ -123,7 +123,7 @@ test-sam: install install-sam # sam builds the same bytes as make build, and dep
 
 .PHONY: lint
 lint: install install-sam ## Formats, vet, staticcheck, types, and the template's linters
-	@files=$$(gofmt -l api client cmd deploy e2e functions internal localstack); [ -z "$$files" ] || { echo "not gofmted: $$files"; exit 1; }
+	@files=$$(gofmt -l api bench client cmd deploy e2e functions internal localstack); [ -z "$$files" ] || { echo "not gofmted: $$files"; exit 1; }
 	go vet ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	cd localstack && ../$(PYTHON) -m mypy --cache-dir ../.tools/mypy colophon_localstack tests
@@ -159,8 +159,13 @@ fuzz: ## Each fuzz target for FUZZ_TIME
 	  done; done
 
 .PHONY: bench
-bench: install ## Load on the real function code; each run adds a row to docs/benchmarks.md
-	go run ./bench
+SCENARIO ?= all
+bench: install-dynoxide .tools/bin/aws-lambda-rie ## Load on the real function code; each run adds to docs/benchmarks.md. SCENARIO='steady -rate 100' takes one
+	go run ./bench $(SCENARIO)
+
+# AWS's runtime interface emulator, for the cold starts. Its tags are not served as modules; this commit is.
+.tools/bin/aws-lambda-rie:
+	GOBIN=$(CURDIR)/.tools/bin go install github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@v0.0.0-20261030222936-bef5c4ba774d
 
 ## Install
 
