@@ -83,6 +83,7 @@ type duty struct {
 	out      int64 // attempts of this round whose bytes left
 	numbers  map[int64]bool
 	expired  bool
+	damaged  bool // nothing but its end is asked of it
 }
 
 func (d *duty) terminal() bool { return delivery.Status(d.status).Terminal() }
@@ -97,6 +98,7 @@ type address struct {
 	received  int64 // the newest release that arrived
 	delivered int64 // the newest release that was recorded as delivered
 	slot      store.Item
+	damaged   bool // its slot is
 }
 
 // check holds the rules. It sees what is committed, what is sent and what
@@ -171,6 +173,9 @@ func (c *check) committed(origin *task, changes []change) {
 func (c *check) slot(origin *task, ch *change) {
 	w, a := c.w, c.byKey(ch.key.PK)
 	a.slot = ch.new
+	if a.damaged {
+		return
+	}
 	if ch.new == nil {
 		w.violate(ruleForeignWrite, "%s takes the slot of %s away", origin.process.name, a.name)
 		return
@@ -233,6 +238,9 @@ func (c *check) claimed(origin *task, a *address, holder store.Item) {
 		return
 	}
 	w.tell("%s claims release %d for %s: token %s, round %d, attempt %d", origin.process.name, cl.duty.release, a.name, token, cl.round, cl.attempt)
+	if cl.duty.damaged {
+		return
+	}
 	if cl.duty.terminal() || cl.duty.round != cl.round {
 		w.violate(ruleOver, "%s claims release %d of round %d for %s; it is %s in round %d",
 			origin.process.name, cl.duty.release, cl.round, a.name, cl.duty.status, cl.duty.round)
@@ -255,6 +263,10 @@ func (c *check) delivery(origin *task, ch, slot *change) {
 	d := a.duties[release]
 	if len(ch.new) == 0 {
 		w.violate(ruleForeignWrite, "%s deletes release %d for %s", origin.process.name, release, a.name)
+		return
+	}
+	if d.damaged {
+		c.mended(origin, a, d, ch)
 		return
 	}
 	if textOf(ch.new["webhookId"]) != d.id || textOf(ch.new["body"]) != d.body {
@@ -324,6 +336,72 @@ func overText(over int64) string {
 	return fmt.Sprintf(", forced over %d", over)
 }
 
+// damagedAt says whether somebody damaged an item, or the slot beside it.
+func (c *check) damagedAt(k store.Key) bool {
+	a := c.byKey(k.PK)
+	release, _ := strconv.ParseInt(strings.TrimPrefix(k.SK, "R#"), 10, 64)
+	d := a.duties[release]
+	return a.damaged || d != nil && d.damaged
+}
+
+// mended sees a change of a damaged delivery.
+func (c *check) mended(origin *task, a *address, d *duty, ch *change) {
+	w := c.w
+	was, is := d.terminal(), delivery.Status(textOf(ch.new["status"]))
+	d.status = string(is)
+	switch {
+	case was && !is.Terminal() && origin.asked != nil: // its end has mended it: it can be sent again
+		c.pending++
+	case was && !is.Terminal():
+		w.violate(ruleEnd, "%s moves release %d for %s on, which is damaged and has ended", origin.process.name, d.release, a.name)
+	case !was && is.Terminal():
+		c.pending--
+		if is == delivery.Delivered { // it was damaged while it was being sent
+			a.delivered = max(a.delivered, d.release)
+		}
+		w.tell("%s ends release %d for %s, which is damaged: %s %s", origin.process.name, d.release, a.name, is, textOf(ch.new["reason"]))
+	}
+}
+
+// damage plans what is done to a new delivery or to its slot, if anything is.
+func (c *check) damage(d *duty, k store.Key) {
+	w := c.w
+	if !w.happens(faultDamage) {
+		return
+	}
+	switch w.choices.below(faultDamage, 6) {
+	case 4: // a deploy is under way: its readers come later
+		w.calendar.add(event{at: w.now, do: func() {
+			if w.tables.dress(k, 2) {
+				w.tell("release %d for %s is of a newer build", d.release, d.of.name)
+				w.dressed = append(w.dressed, k)
+			}
+		}})
+	case 5:
+		slot := store.Key{PK: k.PK, SK: "SLOT"}
+		w.calendar.add(event{at: w.now + c.when(), do: func() {
+			if what := w.tables.damage(slot); what != "" {
+				w.tell("somebody damages the slot of %s: %s", d.of.name, what)
+				d.of.damaged = true
+				for _, other := range d.of.duties { // they are ended without the slot's say
+					other.damaged = true
+				}
+			}
+		}})
+	default:
+		w.calendar.add(event{at: w.now + c.when(), do: func() {
+			if what := w.tables.damage(k); what != "" {
+				w.tell("somebody damages release %d for %s: %s", d.release, d.of.name, what)
+				d.damaged = true
+			}
+		}})
+	}
+}
+
+func (c *check) when() moment {
+	return [...]moment{0, 100 * time.Millisecond, 10 * time.Second, time.Minute, 10 * time.Minute}[c.w.choices.below(faultDamage, 5)]
+}
+
 // announced sees a new delivery.
 func (c *check) announced(origin *task, a *address, release int64, item store.Item) {
 	w := c.w
@@ -338,6 +416,8 @@ func (c *check) announced(origin *task, a *address, release int64, item store.It
 		w.violate(rulePublished, "release %d for %s begins as %s in round %d, after release %d", release, a.name, d.status, d.round, a.newest)
 	}
 	a.duties[release], c.ids[d.id], a.newest = d, d, release
+	d.damaged = a.damaged
+	c.damage(d, store.Key{PK: "P#" + a.Project + "#D#" + a.ID, SK: fmt.Sprintf("R#%012d", release)})
 	c.pending++
 	w.tell("%s announces release %d to %s", origin.process.name, release, a.name)
 }
@@ -467,6 +547,9 @@ func (c *check) sent(p *process, cl *claim, s delivery.Sending) {
 		return
 	}
 	d := cl.duty
+	if d.damaged || a.damaged {
+		return // what a person did to it came between
+	}
 	w.tell("%s sends release %d to %s (token %s, attempt %d)", p.name, d.release, a.name, cl.token, s.Attempt)
 	if s.ID != d.id || string(s.Body) != d.body {
 		w.violate(ruleSameBytes, "%s sends release %d to %s with another id or body", p.name, d.release, a.name)
@@ -501,6 +584,10 @@ func (c *check) arrived(cl *claim, s delivery.Sending) {
 		return
 	}
 	a, d := cl.of, cl.duty
+	if d.damaged || a.damaged {
+		a.received = max(a.received, d.release)
+		return
+	}
 	w.tell("release %d arrives at %s (token %s)", d.release, a.name, cl.token)
 	if d.terminal() || d.round != cl.round {
 		w.violate(ruleOver, "release %d of round %d arrives at %s; it is %s in round %d", d.release, cl.round, a.name, d.status, d.round)
@@ -566,7 +653,7 @@ func (c *check) end() {
 				w.violate(ruleEnds, "release %d for %s is still %s, %v after the faults ended", release, a.name, d.status, patience)
 			}
 		}
-		if holder := mapOf(a.slot["holder"]); holder != nil {
+		if holder := mapOf(a.slot["holder"]); holder != nil && !a.damaged {
 			w.violate(ruleSlotFree, "%s is still held for release %d under token %s", a.name, numberOf(holder["release"]), textOf(holder["token"]))
 		}
 	}

@@ -42,6 +42,7 @@ const (
 	faultPoison                  // an unreadable message
 	faultIndexLag                // the index is seconds behind
 	faultExpire                  // a delivery that ended is expired
+	faultDamage                  // an item is damaged, or of a newer build
 	labels
 )
 
@@ -51,6 +52,7 @@ var rates = [labels]uint32{
 	faultSlowCall: 100, faultOutage: 10, faultCrash: 60, faultFreeze: 40, faultClock: 100,
 	faultStreamLoss: 300, faultQueueLoss: 200, faultQueueTwice: 300, faultQueueDelay: 100, faultQueueSend: 200,
 	faultAck: 200, faultSeal: 100, faultOurs: 50, faultPanic: 30, faultPoison: 20, faultIndexLag: 300, faultExpire: 100,
+	faultDamage: 50,
 }
 
 // role says on whose behalf something is chosen.

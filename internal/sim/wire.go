@@ -61,9 +61,10 @@ func (k answerKind) connects() bool {
 // receiver is who a destination's address belongs to. Its mood lasts: one that
 // is down stays down for some attempts.
 type receiver struct {
-	mood answerKind
-	left int
-	slow bool
+	mood   answerKind
+	left   int
+	slow   bool
+	sealed bool // its secrets can never be opened
 }
 
 func (r *receiver) treat(c *choices) answerKind {
@@ -87,14 +88,14 @@ type sender struct {
 }
 
 // Open opens secrets: a call to the key service.
-func (s *sender) Open(context.Context, delivery.Destination, delivery.Settings) (delivery.Opened, error) {
+func (s *sender) Open(_ context.Context, d delivery.Destination, _ delivery.Settings) (delivery.Opened, error) {
 	w := s.w
 	w.step()
 	w.travel()
 	if w.happens(faultPanic) {
 		panic(errInjected)
 	}
-	if w.happens(faultSeal) {
+	if w.happens(faultSeal) || w.receiver(d).sealed {
 		w.tell("%s cannot open the secrets", s.process.name)
 		w.back()
 		return delivery.Opened{}, errors.New("key service does not answer")

@@ -18,7 +18,7 @@ const poison = `{"v":1,"project":"?"}`
 // Bounds of a run: what is longer is an end that never comes.
 const (
 	stepsMost = 60_000
-	patience  = 12 * time.Hour // from the end of the faults to the end of the last delivery
+	patience  = 30 * time.Hour // from the end of the faults to the end of the last delivery: our own faults are borne for a day
 )
 
 // Violation is something that must not happen, and did.
@@ -95,6 +95,7 @@ type World struct {
 	known     []delivery.Destination
 	people    int // still at work
 	idle      []*sandbox
+	dressed   []store.Key // deliveries of a newer build, until it is there
 
 	check     *check
 	violation *Violation
@@ -133,7 +134,7 @@ func (w *World) engine() store.Engine {
 func (w *World) receiver(d delivery.Destination) *receiver {
 	r := w.receivers[d]
 	if r == nil {
-		r = &receiver{}
+		r = &receiver{sealed: w.choices.below(chooseReceiver, 50) == 49}
 		w.receivers[d] = r
 	}
 	return r
@@ -187,6 +188,10 @@ func (w *World) run() {
 	w.choices.calm = true
 	w.tell("the faults end")
 	calm := w.now
+	w.until(func() bool { return w.now >= calm+10*time.Second }) // no transaction is under way any more
+	for _, k := range w.dressed {
+		w.tables.dress(k, 1)
+	}
 	w.until(func() bool { return w.check.pending == 0 || w.now > calm+patience })
 	if w.violation == nil {
 		w.until(func() bool { return w.quiet() || w.now > calm+patience })
