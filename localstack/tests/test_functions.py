@@ -21,7 +21,7 @@ from conftest import Stack, eventually
 class Function:
     """A function of a test's own, made from the tests' binary and gone after the test."""
 
-    def __init__(self, stack: Stack, **environment: str) -> None:
+    def __init__(self, stack: Stack, timeout: int = 10, **environment: str) -> None:
         self.lambdas = stack.client("lambda")
         self.stack = stack
         template = self.lambdas.get_function(FunctionName=stack.resources["CommandFunction"])
@@ -36,7 +36,7 @@ class Function:
             Handler="bootstrap",
             Role=configuration["Role"],
             Code={"ZipFile": package},
-            Timeout=1,
+            Timeout=timeout,
             LoggingConfig={"LogFormat": "Text", "LogGroup": self.log_group},
             Environment={"Variables": environment},
         )
@@ -65,8 +65,8 @@ def as_object(payload: Any) -> dict[str, Any]:
 def make_function(stack: Stack) -> Any:
     made: list[Function] = []
 
-    def make(**environment: str) -> Function:
-        made.append(Function(stack, **environment))
+    def make(timeout: int = 10, **environment: str) -> Function:
+        made.append(Function(stack, timeout, **environment))
         return made[-1]
 
     yield make
@@ -82,7 +82,7 @@ def test_one_environment_serves_one_invocation_after_another(make_function: Any)
 
 
 def test_after_a_panic_an_exit_or_a_timeout_the_next_invocation_finds_a_new_process(make_function: Any) -> None:
-    function = make_function()
+    function = make_function(timeout=1)
     pids = [function.invoke()["pid"]]
     for command, message in (
         ({"do": "panic"}, "the handler panics"),
@@ -113,7 +113,7 @@ def test_an_environment_can_be_found_and_killed_while_it_runs(make_function: Any
     function = make_function()
     function.invoke()
     with ThreadPoolExecutor() as pool:
-        running = pool.submit(function.invoke, do="sleep", millis=800)
+        running = pool.submit(function.invoke, do="sleep", millis=5000)
         (busy,) = eventually(lambda: [one for one in function.processes() if one["state"] == "busy"])
         assert busy["request"]
         os.kill(busy["pid"], signal.SIGKILL)

@@ -261,3 +261,24 @@ def test_the_compose_file_runs_the_same_version_with_the_same_settings_on_loopba
     assert behaviour(Settings(port=4600))["GATEWAY_LISTEN"] == "127.0.0.1:4600"
     assert "ports" not in service
     assert service["volumes"] == [".:/opt/colophon:ro"]
+
+
+def test_with_docker_the_compose_file_is_brought_up_and_taken_down(
+    functions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake, calls = tmp_path / "docker", tmp_path / "calls"
+    fake.write_text(f'#!/bin/sh\necho "$GATEWAY_LISTEN $*" >>{calls}\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setattr(Deployment, "deploy", lambda _: {"stack": "deployed"})
+    settings = Settings(free_port(), HERE / "template.yaml", functions, RELAYS)
+    command.bring_up(settings)
+    assert settings.state() == {"mode": "docker", "endpoint": settings.endpoint, "stack": "deployed"}
+    assert command.take_down(settings)
+    assert not settings.state()
+    listen, compose = f"127.0.0.1:{settings.port}", f"compose --project-name colophon-{settings.port} --file {docker.COMPOSE_FILE}"
+    assert calls.read_text().splitlines()[-2:] == [
+        f"{listen} {compose} up --detach --wait --wait-timeout 120",
+        f"{listen} {compose} down --volumes --timeout 5",
+    ]
+    shutil.rmtree(settings.folder)
