@@ -38,6 +38,7 @@ const usageText = `usage: go run ./bench <scenario> [flags]
   units      what one publish and its deliveries use, with 1, 3 and 50 destinations
   cost       docs/cost.md: what a publish, a delivery and a save use, and what that costs
   scale      docs/scale.md: what comes first on the way to 10,000 publishes a second
+  rows       docs/benchmarks.md anew, of all results that are kept
   coldstart  init and first answer of each function under the runtime interface emulator
   all        everything but million, one after another
 
@@ -85,6 +86,12 @@ func command(args []string) error {
 		return costs(ctx)
 	case "scale":
 		return scale()
+	case "rows":
+		root, err := moduleRoot()
+		if err != nil {
+			return err
+		}
+		return writePage(root)
 	case "all":
 		for _, name := range []string{"units", "burst", "steady", "wide", "hot", "conflicts", "hanging", "flaky", "restart"} {
 			if err := one(ctx, name, o); err != nil {

@@ -112,86 +112,131 @@ func (r result) keep(of *run) error {
 	if err := os.WriteFile(filepath.Join(folder, name+".json"), append(data, '\n'), 0o644); err != nil {
 		return err
 	}
-	drawn := false
 	if of != nil && len(of.clients.Published) > 0 {
 		if err := of.draw(filepath.Join(folder, name)); err != nil {
 			return err
 		}
-		drawn = true
 	}
-	return r.addRow(filepath.Join(root, pageName), name, drawn)
+	return writePage(root)
 }
 
-// addRow puts the row behind the mark, so that the newest stands first.
-func (r result) addRow(page, name string, drawn bool) error {
+// writePage makes the part of the page behind its mark of all results that are kept.
+func writePage(root string) error {
+	page := filepath.Join(root, pageName)
 	text, err := os.ReadFile(page)
 	if err != nil {
-		return fmt.Errorf("add a row: %w", err)
+		return fmt.Errorf("write the page: %w", err)
 	}
-	before, after, found := strings.Cut(string(text), rowsMark+"\n")
+	before, _, found := strings.Cut(string(text), rowsMark+"\n")
 	if !found {
-		return fmt.Errorf("add a row: %s has no line %q", page, rowsMark)
+		return fmt.Errorf("write the page: %s has no line %q", page, rowsMark)
 	}
-	return os.WriteFile(page, []byte(before+rowsMark+"\n"+r.row(name, drawn)+after), 0o644)
+	results, err := readResults(filepath.Join(root, folderName))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(before+rowsMark+"\n"+rows(results)), 0o644)
 }
 
-// row is the run as a section: its figures as a table, those with a goal first.
-func (r result) row(name string, drawn bool) string {
+// kept is a result with the name that it is kept under.
+type kept struct {
+	result
+	name  string
+	drawn bool
+}
+
+// readResults reads what is kept, the newest first.
+func readResults(folder string) ([]kept, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "2*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []kept
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read results: %w", err)
+		}
+		one := kept{name: strings.TrimSuffix(filepath.Base(file), ".json")}
+		if err := json.Unmarshal(data, &one.result); err != nil {
+			return nil, fmt.Errorf("read results: %s: %w", file, err)
+		}
+		_, err = os.Stat(filepath.Join(folder, one.name+"-latency.svg"))
+		one.drawn = err == nil
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b kept) int { return strings.Compare(b.name, a.name) })
+	return all, nil
+}
+
+// rows are the goals, as the newest run of each scenario met them, and a row for
+// every run.
+func rows(results []kept) string {
 	var b strings.Builder
-	verdict := "the books balance"
-	if !r.Balanced {
-		verdict = "**FAILED**"
-	}
-	fmt.Fprintf(&b, "\n### %s, %s: %s\n\n", r.Scenario, r.Began.Format("2006-01-02 15:04"), verdict)
-	fmt.Fprintf(&b, "Commit %s; engine %s; %s; %s; load before %s", r.Commit, r.Engine, r.Settings, r.Machine, r.Load)
-	if r.Note != "" {
-		fmt.Fprintf(&b, "; %s", r.Note)
-	}
-	fmt.Fprintf(&b, ". [All figures](benchmarks/%s.json)", name)
-	if drawn {
-		fmt.Fprintf(&b, ", [latency](benchmarks/%s-latency.svg), [rate](benchmarks/%s-rate.svg)", name, name)
-	}
-	b.WriteString(".\n")
-	for _, fault := range r.Faults {
-		fmt.Fprintf(&b, "\n- fault: %s", fault)
-	}
-	if len(r.Faults) > 0 {
-		b.WriteString("\n")
-	}
-	var shown []figure
-	for _, f := range r.Figures {
-		if f.Goal != "" {
-			shown = append(shown, f)
+	b.WriteString("\n## Goals, by the newest run of each scenario\n\n| figure | value | goal | run |\n| --- | ---: | --- | --- |\n")
+	seen := map[string]bool{}
+	for _, r := range results {
+		if seen[r.Scenario+r.rateOf()] {
+			continue
+		}
+		seen[r.Scenario+r.rateOf()] = true
+		for _, f := range r.Figures {
+			if f.Goal == "" || f.Name == "older after newer" && f.Met {
+				continue
+			}
+			verdict := "met"
+			if !f.Met {
+				verdict = "**missed**"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s, %s | [%s](benchmarks/%s.json) |\n", f.Name, strings.TrimSpace(number(f.Value)+" "+f.Unit), f.Goal, verdict, r.Scenario, r.name)
 		}
 	}
-	for _, f := range r.Figures {
-		if f.Goal == "" && slices.ContainsFunc(onPage, func(prefix string) bool { return strings.HasPrefix(f.Name, prefix) }) {
-			shown = append(shown, f)
-		}
-	}
-	if len(shown) == 0 {
-		return b.String()
-	}
-	b.WriteString("\n| figure | value | goal |\n| --- | --- | --- |\n")
-	for _, f := range shown {
-		goal := f.Goal
-		switch {
-		case goal != "" && f.Met:
-			goal += ", met"
-		case goal != "":
-			goal += ", **missed**"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", f.Name, strings.TrimSpace(number(f.Value)+" "+f.Unit), goal)
+	b.WriteString("\n\"Older after newer\" is 0 in every run whose books balance, or it fails.\n")
+	b.WriteString("\n## Runs, the newest first\n\nAll figures of a run stand in its JSON.\n\n| run | commit, engine | settings | machine | books | figures |\n| --- | --- | --- | --- | --- | --- |\n")
+	for _, r := range results {
+		b.WriteString(r.row())
 	}
 	return b.String()
 }
 
-// onPage are the beginnings of the figures without a goal that stand on the page;
-// the rest stand in the JSON beside it.
+// rateOf tells open loops of different rates apart.
+func (r result) rateOf() string {
+	rate, _, _ := strings.Cut(r.Settings, " for ")
+	if strings.HasPrefix(rate, "open loop") {
+		return rate
+	}
+	return ""
+}
+
+func (r kept) row() string {
+	verdict := "balance"
+	if !r.Balanced {
+		verdict = "**FAILED**: " + strings.ReplaceAll(strings.Join(r.Faults, "; "), "\n", " ")
+	}
+	run := fmt.Sprintf("[%s](benchmarks/%s.json) %s", r.Scenario, r.name, r.Began.Format("2006-01-02 15:04"))
+	if r.drawn {
+		run += fmt.Sprintf(", [latency](benchmarks/%s-latency.svg), [rate](benchmarks/%s-rate.svg)", r.name, r.name)
+	}
+	conditions := r.Machine + "; load before " + r.Load
+	if r.Note != "" {
+		conditions += "; " + r.Note
+	}
+	var shown []string
+	for _, f := range r.Figures {
+		if slices.ContainsFunc(onPage, func(prefix string) bool { return strings.HasPrefix(f.Name, prefix) }) || f.Goal != "" {
+			shown = append(shown, strings.TrimSpace(f.Name+" "+strings.TrimSpace(number(f.Value)+" "+f.Unit)))
+		}
+	}
+	cell := func(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+	return fmt.Sprintf("| %s | %s, %s | %s | %s | %s | %s |\n", run, r.Commit, r.Engine, cell(r.Settings), cell(conditions), cell(verdict), cell(strings.Join(shown, "; ")))
+}
+
+// onPage are the beginnings of the figures without a goal that stand in a row.
 var onPage = []string{
-	"publishes", "requests", "publish ", "save ", "delivered", "skipped", "failed", "repeats", "asked again", "bare client", "table calls",
-	"rate ÷", "own processor", "processor time of engine", "memory of", "processors that others", "tries", "share", "conflicts",
-	"deliveries per", "healthy", "messages over", "deliver invocations", "kills", "attempts whose", "allocations", "init", "first answer", "zip", "write units", "read units", "queue requests",
+	"publishes", "requests", "publish p", "publish to", "save p", "delivered", "skipped", "failed", "repeats", "asked again",
+	"bare client before", "bare client after", "rate ÷", "own processor", "processor time of engine", "processors that others",
+	"tries", "share", "conflicts", "deliveries per", "healthy", "messages over", "kills", "attempts whose", "write units", "read units",
+	"init of", "first answer of", "zip of",
 }
 
 // draw plots latency and rate over time, a point a second.
