@@ -145,6 +145,12 @@ func judgeMillion(r *run) {
 	r.figure("requests", float64(r.clients.Requests), "")
 	r.atLeast("requests per second in all", float64(r.clients.Requests)/r.done.at.Sub(r.before.at).Seconds(), "", 680)
 	r.atMost("p99 of all requests", float64(publish.ValueAtQuantile(99))/1000, "ms", 200)
+	// The receiver and the clients keep books, which grow; nothing else may.
+	for _, name := range append([]string{"engine", "queues", "mappings"}, functionNames...) {
+		if early := r.value("memory of " + name + " early"); early > 0 {
+			r.atMost("memory of "+name+" late ÷ early", r.value("memory of "+name+" late")/early, "", 1.25)
+		}
+	}
 }
 
 func judgeHot(r *run) {
