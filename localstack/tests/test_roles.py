@@ -28,15 +28,21 @@ class Role:
         trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}]}
         self.arn = self.iam.create_role(RoleName=self.name, AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
         self.set(statements)
-        session = stack.client("sts").assume_role(RoleArn=self.arn, RoleSessionName="test")["Credentials"]
-        self.session = boto3.Session(session["AccessKeyId"], session["SecretAccessKey"], session["SessionToken"], REGION)
+        self.credentials = stack.client("sts").assume_role(RoleArn=self.arn, RoleSessionName="test")["Credentials"]
 
     def set(self, statements: list[Statement]) -> None:
         document = {"Version": "2012-10-17", "Statement": statements or [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}
         self.iam.put_role_policy(RoleName=self.name, PolicyName="test", PolicyDocument=json.dumps(document))
 
     def client(self, service: str) -> Any:
-        return self.session.client(service, endpoint_url=self.stack.settings.endpoint)
+        return boto3.client(
+            service,
+            endpoint_url=self.stack.settings.endpoint,
+            region_name=REGION,
+            aws_access_key_id=self.credentials["AccessKeyId"],
+            aws_secret_access_key=self.credentials["SecretAccessKey"],
+            aws_session_token=self.credentials["SessionToken"],
+        )
 
     def delete(self) -> None:
         self.iam.delete_role_policy(RoleName=self.name, PolicyName="test")
