@@ -344,6 +344,17 @@ func (c *check) damagedAt(k store.Key) bool {
 	return a.damaged || d != nil && d.damaged
 }
 
+// damaged says whether anything of a destination is.
+func (c *check) damaged(d delivery.Destination) bool {
+	a := c.at(d)
+	for _, duty := range a.duties {
+		if duty.damaged {
+			return true
+		}
+	}
+	return a.damaged
+}
+
 // mended sees a change of a damaged delivery.
 func (c *check) mended(origin *task, a *address, d *duty, ch *change) {
 	w := c.w

@@ -246,6 +246,9 @@ func (p *person) over(newest int64, doing string, d delivery.Destination, do fun
 	if !answered {
 		return false
 	}
+	if w.check.damaged(d) { // just now, perhaps: then the answer is an internal error, and clear the next time
+		return err == nil
+	}
 	w.expect(doing, err, destination.CodeNotFound, destination.CodeRemoved, destination.CodePaused, destination.CodeNotEnded,
 		destination.CodeEnded, destination.CodeBeingSent, destination.CodeNotNewest, destination.CodeNewer,
 		destination.CodeTooOften, destination.CodeBusy, destination.CodeUnknown, destination.CodeUnavailable, destination.CodeUnreadable)
