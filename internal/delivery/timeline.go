@@ -91,7 +91,8 @@ func (d Delivery) failed() []string {
 	case OurFault:
 		return []string{ended(d) + "Failed: faults of our own lasted for a day.", "Tell the operator of this stack, then redeliver it."}
 	case Unreadable:
-		return []string{ended(d) + "Failed: its record in the table cannot be read.", "Publish again to announce the current release."}
+		return []string{ended(d) + "Failed: its record in the table, or its destination's, cannot be read.",
+			"Publish again to announce the current release. Where that fails too, remove the destination and add it again."}
 	}
 	return []string{ended(d) + fmt.Sprintf("Failed: all %d tries are used.", d.Tries), d.hint(), again}
 }
@@ -215,11 +216,11 @@ func span(d time.Duration) string {
 	case d < 10*time.Second:
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 	case d < 2*time.Minute:
-		return strconv.FormatInt(int64(d.Seconds()), 10) + " s"
+		return strconv.FormatInt(int64(d.Round(time.Second)/time.Second), 10) + " s"
 	case d < 2*time.Hour:
-		return strconv.FormatInt(int64(d.Minutes()), 10) + " min"
+		return strconv.FormatInt(int64(d.Round(time.Minute)/time.Minute), 10) + " min"
 	}
-	return strconv.FormatInt(int64(d.Hours()), 10) + " h"
+	return strconv.FormatInt(int64(d.Round(time.Hour)/time.Hour), 10) + " h"
 }
 
 func were(n int64, what string) string {
