@@ -94,6 +94,8 @@ func wrongBody(id string, err *ogenerrors.DecodeRequestError, r *http.Request) *
 		return problem(id, codeInvalid, "The body cannot be read. "+badJSON.Error()+".")
 	case errors.Is(err, validate.ErrBodyRequired), r.ContentLength == 0:
 		return problem(id, codeInvalid, "This needs a body. "+takes)
+	case err.Name == openapi.PutDocumentOperation: // which takes every type there is
+		return problem(id, codeUnsupportedMediaType, "Send a document under its own type, such as text/markdown, or without one: then it follows from the path.")
 	case !isJSON(r.Header.Get("Content-Type")):
 		return problem(id, codeUnsupportedMediaType, "Send the body as JSON, with the header “Content-Type: application/json”.")
 	case errors.As(err, &wrong) && len(wrong.Fields) > 0:
