@@ -132,7 +132,7 @@ lint: install install-sam ## Formats, vet, staticcheck, types, and the template'
 
 ## Check more: each needs something else, names it, and fails without it
 
-.PHONY: sim chaos model netns verifiers fuzz
+.PHONY: sim chaos model netns verifiers vulncheck fuzz
 sim: ## The protocol in simulated worlds, for ten minutes (SIM='-seeds 1000', '-tell -from 7')
 	go run ./internal/sim/cmd/sim $(or $(SIM),-time 10m -beside 2)
 
@@ -149,6 +149,9 @@ netns: ## The way out, with sockets watched and paths that drop (needs Linux, ro
 verifiers: ## Signatures checked by the standard's libraries (needs Node with npm, and Python)
 	docs/checked/install
 	go test -count=1 -tags verifiers ./docs/checked
+
+vulncheck: ## What is known of vulnerabilities in the dependencies (needs Go's database; where that is out of reach: not checked)
+	.ci/vulncheck
 
 FUZZ_TIME ?= 1m
 fuzz: ## Each fuzz target for FUZZ_TIME
