@@ -92,6 +92,9 @@ func (r *run) measure() {
 	r.figure("failed", float64(b.Failed), "")
 	r.figure("repeats", float64(b.Repeats), "")
 	r.figure("asked again", float64(r.clients.Again), "")
+	for _, kind := range sortedKeys(r.clients.Faults) {
+		r.figure("asked again or given up: "+kind, float64(r.clients.Faults[kind]), "")
+	}
 	r.atMost("older after newer", float64(b.OlderAfterNewer), "", 0)
 	r.ratios(n, seconds)
 	r.costs(n)
