@@ -44,6 +44,9 @@ func (c *connection) client() (*client.Client, error) {
 type outputs map[string]string
 
 func (c *connection) outputs(ctx context.Context) (outputs, aws.Config, error) {
+	if c.stack == "" { // CloudFormation would take it for any stack
+		return nil, aws.Config{}, usage("which stack? --stack names none")
+	}
 	settings, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return nil, settings, fmt.Errorf("read the AWS settings: %w", err)

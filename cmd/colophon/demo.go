@@ -87,7 +87,7 @@ func demo(ctx context.Context, c *connection, listen string, out io.Writer) erro
 	}
 	step("release %d published after %d ms", release.Response.Number, time.Since(began).Milliseconds())
 
-	ctx, cancel := context.WithTimeout(ctx, demoTime)
+	waiting, cancel := context.WithTimeout(ctx, demoTime)
 	defer cancel()
 	select {
 	case a := <-arrivals:
@@ -95,10 +95,13 @@ func demo(ctx context.Context, c *connection, listen string, out io.Writer) erro
 		if a.Problem != "" {
 			return errors.New("what arrived was not right")
 		}
-	case <-ctx.Done():
+	case <-waiting.Done():
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
 		return fmt.Errorf("%w: no announcement arrived within %s; \"make logs\" shows what happened", errUndelivered, demoTime)
 	}
-	if err := watch(ctx, api, out, project.ID, release.Response.Number); err != nil {
+	if err := watch(waiting, api, out, project.ID, release.Response.Number); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, `

@@ -43,8 +43,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		return exitDone
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		err = errInterrupted // whatever it was doing
 	}
 	fmt.Fprintln(stderr, "colophon: "+explain(err))
 	return exitCode(err)

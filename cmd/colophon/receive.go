@@ -146,6 +146,9 @@ It is for trying things out: examples/receiver shows a receiver to build on.`,
 			if r.status < 200 || r.status > 599 {
 				return usage("--status is an HTTP status from 200 to 599")
 			}
+			if r.failFirst < 0 || r.delay < 0 {
+				return usage("--fail-first and --delay are nought or more")
+			}
 			if secret == "" {
 				secret = os.Getenv("COLOPHON_SECRET")
 			}

@@ -32,6 +32,9 @@ It goes straight to the stack's table with your AWS credentials, so it needs no 
 		Example: "  export COLOPHON_TOKEN=$(colophon token create --name alice --role admin)",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if name == "" {
+				return usage("--name is missing: who or what has the token")
+			}
 			service, err := c.tokens(cmd.Context())
 			if err != nil {
 				return err
@@ -55,7 +58,6 @@ It goes straight to the stack's table with your AWS credentials, so it needs no 
 	command.Flags().StringVar(&role, "role", string(access.Editor), "viewer, editor or admin")
 	command.Flags().StringVar(&project, "project", "", "the one project it reaches (all, if not given)")
 	command.Flags().DurationVar(&expires, "expires", 0, "how long it is good for, as 720h (for ever, if not given)")
-	_ = command.MarkFlagRequired("name")
 	return command
 }
 
