@@ -87,6 +87,27 @@ def test_a_process_book_ends_what_it_holds_and_nothing_else(tmp_path: Path) -> N
             process.wait()
 
 
+@pytest.mark.parametrize(
+    ("variables", "words", "says"),
+    [
+        ({"COLOPHON_PORT": "abc"}, ["down"], "'abc' is not a port"),
+        ({"COLOPHON_PORT": "0"}, ["up"], "'0' is not a port"),
+        ({}, ["up", "--port", "65536"], "'65536' is not a port"),
+        ({"COLOPHON_MODE": "hosts"}, ["up"], "'hosts' is not a mode"),
+        ({}, ["up", "--parameter", "Colour"], "'Colour' is not NAME=VALUE"),
+    ],
+)
+def test_wrong_words_are_named_before_anything_is_done(
+    variables: dict[str, str], words: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        command.parser().parse_args(words)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
 def test_a_busy_port_is_named_and_its_holder_left_alone(functions: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

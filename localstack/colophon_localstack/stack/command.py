@@ -45,22 +45,23 @@ def parser() -> argparse.ArgumentParser:
     def deploys(one: argparse.ArgumentParser) -> None:
         one.add_argument("--template", type=Path, default=ROOT / "template.yaml", help="the template to deploy")
         one.add_argument("--functions", type=Path, default=ROOT / "build" / "local", help="folders with bootstrap files")
-        one.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE", help="a template parameter")
-        one.add_argument("--mode", choices=["auto", "host", "docker"], default=os.environ.get("COLOPHON_MODE", "auto"),
+        one.add_argument("--parameter", type=name_and_value, action="append", default=[], metavar="NAME=VALUE",
+                         help="a template parameter")
+        one.add_argument("--mode", type=mode_name, metavar="{auto,host,docker}", default=os.environ.get("COLOPHON_MODE") or "auto",
                          help="with a Docker engine or as processes; auto: what is there (COLOPHON_MODE)")
         one.add_argument("--metrics", action="store_true", help="functions and queues write metrics; slower")
 
-    port = int(os.environ.get("COLOPHON_PORT") or DEFAULT_PORT)
+    port = os.environ.get("COLOPHON_PORT") or str(DEFAULT_PORT)  # argparse judges a text as if it stood on the line
     one = command("up", up, "start and deploy; quick where nothing has changed")
-    one.add_argument("--port", type=int, default=port, help="where it listens, on loopback (COLOPHON_PORT)")
+    one.add_argument("--port", type=port_number, default=port, help="where it listens, on loopback (COLOPHON_PORT)")
     deploys(one)
     one = command("down", down, "end exactly what was started")
-    one.add_argument("--port", type=int, default=port)
+    one.add_argument("--port", type=port_number, default=port)
     one = command("logs", show_logs, "the functions' log lines, as they come")
-    one.add_argument("--port", type=int, default=port)
+    one.add_argument("--port", type=port_number, default=port)
     one.add_argument("--once", action="store_true", help="what is there now, and no more")
     one = command("exec", execute, "a command that finds the running stack by its environment variables")
-    one.add_argument("--port", type=int, default=port)
+    one.add_argument("--port", type=port_number, default=port)
     one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
     one = command("run", run, "a stack of its own on a free port for one command, ended after it")
     deploys(one)
@@ -69,13 +70,31 @@ def parser() -> argparse.ArgumentParser:
     return commands
 
 
+def port_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, 1 to 65535: see COLOPHON_PORT")
+    return int(text)
+
+
+def mode_name(text: str) -> str:
+    if text not in ("auto", "host", "docker"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a mode, which is auto, host or docker: see COLOPHON_MODE")
+    return text
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
 def settings_of(options: argparse.Namespace, port: int) -> Settings:
-    parameters = dict(parameter.split("=", 1) for parameter in options.parameter)
     return Settings(
         port=port,
         template=called_from() / options.template,
         functions=called_from() / options.functions,
-        parameters=parameters,
+        parameters=dict(options.parameter),
         mode=options.mode,
         metrics=options.metrics,
     )
