@@ -100,6 +100,9 @@ func (r *run) measure() {
 	r.costs(n)
 	r.holdings()
 	r.figure("processors that others used", r.others(), "")
+	for i, when := range []string{"before", "after"} {
+		r.figure("pace of the processor "+when, r.paces[i], "ms for a fixed piece of work")
+	}
 }
 
 // ratios set the run's rate beside the bare client's.

@@ -234,7 +234,7 @@ func (r kept) row() string {
 // onPage are the beginnings of the figures without a goal that stand in a row.
 var onPage = []string{
 	"publishes", "requests", "publish p", "publish to", "save p", "delivered", "skipped", "failed", "repeats", "asked again",
-	"bare client before", "bare client after", "rate ÷", "own processor", "processor time of engine", "processors that others",
+	"bare client before", "bare client after", "rate ÷", "own processor", "processor time of engine", "processors that others", "pace",
 	"tries", "share", "conflicts", "deliveries per", "healthy", "messages over", "kills", "attempts whose", "write units", "read units",
 	"init of", "first answer of", "zip of",
 }

@@ -47,6 +47,7 @@ type run struct {
 	barely   []rate
 	mapped   mapped
 	kills    []time.Time
+	paces    []float64 // see pace
 	figures  []figure
 	faults   []string
 	mu       sync.Mutex
@@ -110,6 +111,7 @@ func (r *run) perform(ctx context.Context) (err error) {
 	if err := r.bareClient(); err != nil {
 		return err
 	}
+	r.paces = append(r.paces, pace())
 	if r.before, err = r.mark(); err != nil {
 		return err
 	}
@@ -146,6 +148,7 @@ func (r *run) perform(ctx context.Context) (err error) {
 	if r.after_, err = r.mark(); err != nil {
 		return err
 	}
+	r.paces = append(r.paces, pace())
 	if err := r.bareClient(); err != nil {
 		return err
 	}
