@@ -115,7 +115,7 @@ func one(ctx context.Context, name string, o options) error {
 		r := perform(ctx, s)
 		result := r.result(o, before)
 		result.print(os.Stdout)
-		if o.row {
+		if o.row && ctx.Err() == nil { // one that was broken off tells nothing
 			if err := result.keep(r); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/gob"
 	"encoding/json"
@@ -116,7 +117,7 @@ func (r *run) perform(ctx context.Context) (err error) {
 		return err
 	}
 	say("%s: under load", r.name)
-	ctx, cancel := context.WithCancel(ctx)
+	loaded, cancel := context.WithCancel(ctx)
 	defer cancel()
 	beside := make(chan error, 1)
 	go func() {
@@ -124,11 +125,11 @@ func (r *run) perform(ctx context.Context) (err error) {
 			beside <- nil
 			return
 		}
-		beside <- r.during(ctx, r)
+		beside <- r.during(loaded, r)
 	}()
 	stopSampling := r.sample()
 	stopProfiles := r.profiles()
-	err = r.load(r.plan, &r.clients)
+	err = r.load(ctx, r.plan, &r.clients)
 	if err == nil {
 		r.done, err = r.mark()
 	}
@@ -136,10 +137,10 @@ func (r *run) perform(ctx context.Context) (err error) {
 	cancel()
 	err = errors.Join(err, <-beside)
 	if err == nil && r.after != nil {
-		err = r.after(context.WithoutCancel(ctx), r)
+		err = r.after(ctx, r)
 	}
 	if err == nil {
-		err = r.drained(context.WithoutCancel(ctx))
+		err = r.drained(ctx)
 	}
 	stopSampling()
 	if err != nil {
@@ -152,11 +153,11 @@ func (r *run) perform(ctx context.Context) (err error) {
 	if err := r.bareClient(); err != nil {
 		return err
 	}
-	return r.close(context.WithoutCancel(ctx))
+	return r.close(ctx)
 }
 
 // load has the clients carry a plan out.
-func (r *run) load(p plan, out *outcome) error {
+func (r *run) load(ctx context.Context, p plan, out *outcome) error {
 	switch {
 	case p.Projects != nil:
 	case r.first:
@@ -168,7 +169,11 @@ func (r *run) load(p plan, out *outcome) error {
 	if err != nil {
 		return err
 	}
-	answer, err := patient.Post("http://"+r.w.address("clients")+"/run", "application/json", strings.NewReader(string(body)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.w.address("clients")+"/run", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("clients: %w", err)
+	}
+	answer, err := patient.Do(request)
 	if err != nil {
 		return fmt.Errorf("clients: %w", err)
 	}
@@ -204,6 +209,9 @@ func (r *run) drained(ctx context.Context) error {
 		}
 		if pending+queued == 0 {
 			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		if time.Now().After(until) {
 			r.faults = append(r.faults, fmt.Sprintf("after %v, %d deliveries have not ended and %d messages are queued", r.drain, pending, queued))

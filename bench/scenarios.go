@@ -235,7 +235,7 @@ func hanging(o options) []scenario {
 		from = time.Now()
 		// Each of the fifty is published once every fifteen seconds.
 		p := plan{Rate: hangs / 15.0, Duration: half, Keyed: true, Projects: r.w.projects[1:]}
-		return r.load(p, &beside)
+		return r.load(context.WithoutCancel(ctx), p, &beside) // begun, it is seen to its end
 	}
 	s.after = func(ctx context.Context, r *run) error {
 		for _, p := range beside.Published {
