@@ -13,46 +13,6 @@ import (
 	"colophon/internal/store"
 )
 
-// The rules that are held, by the names under which a breach is reported. What
-// belongs to an invariant of the design begins with it.
-const (
-	ruleOneLease     = "I1 one live lease per destination"
-	ruleToken        = "I2 an outcome is recorded by the token in the slot"
-	ruleEnd          = "I2 nothing is written over an end"
-	ruleTrue         = "I2 what is recorded is what the attempt told"
-	ruleOrder        = "I3 nothing after a newer release"
-	ruleForce        = "I3 a forced redelivery only over what the person saw"
-	ruleSameBytes    = "I4 all attempts carry the same id and body"
-	ruleOwnID        = "I4 ids are never shared"
-	ruleEnds         = "I5 every delivery ends"
-	ruleNewest       = "I5 the newest is not skipped"
-	ruleSwept        = "I5 what has not ended is in the sweep index"
-	ruleSlotFree     = "I5 no slot is held for ever"
-	ruleHeard        = "I5 delivered means that the receiver said so"
-	ruleTries        = "five tries a round"
-	ruleCounted      = "every attempt is counted as a try"
-	ruleNumber       = "an attempt's number is its own"
-	ruleEarly        = "no try before its time"
-	ruleInLease      = "nothing leaves outside of its lease"
-	ruleOver         = "what has ended is not sent"
-	ruleActive       = "nothing is claimed for a destination that is paused or removed"
-	ruleBeingSent    = "what is being sent is not skipped"
-	ruleForcedSkip   = "a forced redelivery is skipped under the slot's version"
-	ruleReason       = "a skip has a true reason"
-	ruleVersion      = "the slot's version rises"
-	ruleRev          = "a delivery's rev rises with every slot transaction"
-	ruleRing         = "only publish, redeliver and try-now ring"
-	rulePrevious     = "colophon-previous names the last delivered"
-	ruleNumbers      = "releases are numbered without a gap"
-	rulePublished    = "what publish answered is so"
-	ruleToldOnce     = "a key makes one release"
-	ruleLeaseTime    = "a lease lasts as long as is agreed"
-	ruleEndless      = "it comes to an end"
-	ruleOneToken     = "a token is for one transaction"
-	ruleValid        = "no request is invalid"
-	ruleForeignWrite = "nothing else writes this"
-)
-
 // claim is one holder of a slot.
 type claim struct {
 	of      *address
@@ -63,9 +23,6 @@ type claim struct {
 	process *process
 	until   time.Time // by its own clock
 	told    delivery.Class
-	unsent  bool
-	out     bool // its bytes left
-	arrived bool
 }
 
 // live says whether the claim's lease has not run out by its own clock.
@@ -180,7 +137,7 @@ func (c *check) slot(origin *task, ch *change) {
 		w.violate(ruleForeignWrite, "%s takes the slot of %s away", origin.process.name, a.name)
 		return
 	}
-	if len(ch.old) > 0 && !c.sameItem(ch) && numberOf(ch.new["version"]) <= numberOf(ch.old["version"]) {
+	if len(ch.old) > 0 && numberOf(ch.new["version"]) <= numberOf(ch.old["version"]) && !ch.checked() {
 		w.violate(ruleVersion, "%s writes the slot of %s and leaves its version at %d", origin.process.name, a.name, numberOf(ch.new["version"]))
 	}
 	if numberOf(ch.new["sentThrough"]) < numberOf(ch.old["sentThrough"]) || numberOf(ch.new["deliveredThrough"]) < numberOf(ch.old["deliveredThrough"]) {
@@ -192,7 +149,7 @@ func (c *check) slot(origin *task, ch *change) {
 		if old := a.claims[had]; old != nil && old.process != origin.process && old.live() {
 			w.violate(ruleOneLease, "%s takes the slot of %s from %s, whose token %s is good for another %v",
 				origin.process.name, a.name, old.process.name, had, old.until.Sub(old.process.wall()))
-		} else if has == "" && !c.recorded(ch, origin) {
+		} else if has == "" && origin.point != killpoint.AfterRecord { // a record has been told
 			w.tell("%s frees the slot of %s (token %s)", origin.process.name, a.name, had)
 		}
 	}
@@ -206,13 +163,6 @@ func (c *check) slot(origin *task, ch *change) {
 		c.claimed(origin, a, after)
 	}
 }
-
-func (c *check) sameItem(ch *change) bool {
-	return fmt.Sprintf("%p", ch.old) == fmt.Sprintf("%p", ch.new)
-}
-
-// recorded says whether the story has told this already.
-func (c *check) recorded(ch *change, origin *task) bool { return origin.point == killpoint.AfterRecord }
 
 // claimed sees a new holder.
 func (c *check) claimed(origin *task, a *address, holder store.Item) {
@@ -293,9 +243,9 @@ func (c *check) delivery(origin *task, ch, slot *change) {
 		if forced := numberOf(mapOf(ch.new["force"])["over"]); origin.asked != nil && forced > origin.asked.over {
 			w.violate(ruleForce, "release %d for %s is forced over %d, its person saw %d", release, a.name, forced, origin.asked.over)
 		}
-		d.over, d.out = origin.asked.over, 0
-		if mapOf(ch.new["force"]) == nil {
-			d.over = 0
+		d.over, d.out = 0, 0
+		if origin.asked != nil && ch.new["force"] != nil {
+			d.over = origin.asked.over
 		}
 		c.pending++
 		w.tell("release %d for %s is %s again: round %d%s", release, a.name, is, round, overText(d.over))
@@ -334,83 +284,6 @@ func overText(over int64) string {
 		return ""
 	}
 	return fmt.Sprintf(", forced over %d", over)
-}
-
-// damagedAt says whether somebody damaged an item, or the slot beside it.
-func (c *check) damagedAt(k store.Key) bool {
-	a := c.byKey(k.PK)
-	release, _ := strconv.ParseInt(strings.TrimPrefix(k.SK, "R#"), 10, 64)
-	d := a.duties[release]
-	return a.damaged || d != nil && d.damaged
-}
-
-// damaged says whether anything of a destination is.
-func (c *check) damaged(d delivery.Destination) bool {
-	a := c.at(d)
-	for _, duty := range a.duties {
-		if duty.damaged {
-			return true
-		}
-	}
-	return a.damaged
-}
-
-// mended sees a change of a damaged delivery.
-func (c *check) mended(origin *task, a *address, d *duty, ch *change) {
-	w := c.w
-	was, is := d.terminal(), delivery.Status(textOf(ch.new["status"]))
-	d.status = string(is)
-	switch {
-	case was && !is.Terminal() && origin.asked != nil: // its end has mended it: it can be sent again
-		c.pending++
-	case was && !is.Terminal():
-		w.violate(ruleEnd, "%s moves release %d for %s on, which is damaged and has ended", origin.process.name, d.release, a.name)
-	case !was && is.Terminal():
-		c.pending--
-		if is == delivery.Delivered { // it was damaged while it was being sent
-			a.delivered = max(a.delivered, d.release)
-		}
-		w.tell("%s ends release %d for %s, which is damaged: %s %s", origin.process.name, d.release, a.name, is, textOf(ch.new["reason"]))
-	}
-}
-
-// damage plans what is done to a new delivery or to its slot, if anything is.
-func (c *check) damage(d *duty, k store.Key) {
-	w := c.w
-	if !w.happens(faultDamage) {
-		return
-	}
-	switch w.choices.below(faultDamage, 6) {
-	case 4: // a deploy is under way: its readers come later
-		w.calendar.add(event{at: w.now, do: func() {
-			if w.tables.dress(k, 2) {
-				w.tell("release %d for %s is of a newer build", d.release, d.of.name)
-				w.dressed = append(w.dressed, k)
-			}
-		}})
-	case 5:
-		slot := store.Key{PK: k.PK, SK: "SLOT"}
-		w.calendar.add(event{at: w.now + c.when(), do: func() {
-			if what := w.tables.damage(slot); what != "" {
-				w.tell("somebody damages the slot of %s: %s", d.of.name, what)
-				d.of.damaged = true
-				for _, other := range d.of.duties { // they are ended without the slot's say
-					other.damaged = true
-				}
-			}
-		}})
-	default:
-		w.calendar.add(event{at: w.now + c.when(), do: func() {
-			if what := w.tables.damage(k); what != "" {
-				w.tell("somebody damages release %d for %s: %s", d.release, d.of.name, what)
-				d.damaged = true
-			}
-		}})
-	}
-}
-
-func (c *check) when() moment {
-	return [...]moment{0, 100 * time.Millisecond, 10 * time.Second, time.Minute, 10 * time.Minute}[c.w.choices.below(faultDamage, 5)]
 }
 
 // announced sees a new delivery.
@@ -584,7 +457,6 @@ func (c *check) sent(p *process, cl *claim, s delivery.Sending) {
 			w.violate(ruleTries, "%s sends release %d to %s a sixth time in round %d", p.name, d.release, a.name, d.round)
 		}
 	}
-	cl.out = true
 }
 
 // arrived sees a request at its receiver.
@@ -611,7 +483,6 @@ func (c *check) arrived(cl *claim, s delivery.Sending) {
 		w.violate(ruleForce, "release %d, forced over %d, arrives at %s after release %d", d.release, d.over, a.name, a.received)
 	}
 	a.received = max(a.received, d.release)
-	cl.arrived = true
 }
 
 // content sees a change of the content table.

@@ -18,7 +18,6 @@ import (
 
 // asked is what a person is about while the api works for them.
 type asked struct {
-	who  string
 	over int64 // a forced redelivery: the newest release that they saw
 }
 
@@ -58,7 +57,7 @@ func (p *person) api(over int64, do func(ctx context.Context, api *process)) boo
 		answered = !api.abandoned
 		w.retire(api)
 	}, nil)
-	request.asked = &asked{who: p.process.name, over: over}
+	request.asked = &asked{over: over}
 	w.wait()
 	return answered
 }

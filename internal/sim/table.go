@@ -70,6 +70,11 @@ type change struct {
 	old, new store.Item
 }
 
+// checked says whether the item was asked about, and not written.
+func (ch *change) checked() bool {
+	return reflect.ValueOf(ch.old).Pointer() == reflect.ValueOf(ch.new).Pointer()
+}
+
 // transaction is one that is decided and becomes visible item by item: readers
 // see it in part, writers meet a conflict.
 type transaction struct {
@@ -490,44 +495,6 @@ func (t *tables) expire(k store.Key) {
 	t.w.check.expired(k)
 	c.item = nil
 	t.index.follow(t.w, c)
-}
-
-// damage makes an item what it should not be, as a person at a console does. It
-// says what it did; empty: nothing could be done.
-func (t *tables) damage(k store.Key) string {
-	c := t.table(t.delivery).find(k)
-	if c == nil || c.lock != nil || c.item == nil || c.item["expiresAt"] != nil {
-		return ""
-	}
-	item := maps.Clone(c.item)
-	kinds := []func() string{
-		func() string { delete(item, "body"); return "its body is gone" },
-		func() string { item["tries"] = store.Text("x"); return "its tries are no number" },
-		func() string { delete(item, "webhookId"); return "its id is gone" },
-		func() string { item["status"] = store.Text("odd"); return "its status is none" },
-		func() string { delete(item, "attempts"); return "its attempts are gone" },
-		func() string { item["round"] = store.Number(-1); return "its round is below zero" },
-	}
-	if k.SK == "SLOT" {
-		kinds = []func() string{
-			func() string { item["version"] = store.Text("x"); return "its version is no number" },
-			func() string { item["state"] = store.Text("odd"); return "its state is none" },
-		}
-	}
-	what := kinds[t.w.choices.below(faultDamage, len(kinds))]()
-	c.item = item
-	return what
-}
-
-// dress makes a delivery one of a newer build, or of this one again.
-func (t *tables) dress(k store.Key, version int64) bool {
-	c := t.table(t.delivery).find(k)
-	if c == nil || c.lock != nil || c.item == nil {
-		return false
-	}
-	c.item = maps.Clone(c.item)
-	c.item["v"] = store.Number(version)
-	return true
 }
 
 func textOf(v store.Value) string {

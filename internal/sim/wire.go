@@ -117,7 +117,7 @@ func (s *sender) Send(_ context.Context, sending delivery.Sending) delivery.Outc
 	o := s.send(t, sending)
 	o.Elapsed = w.now - began
 	if t.claim != nil {
-		t.claim.told, t.claim.unsent = o.Class, o.Unsent
+		t.claim.told = o.Class
 	}
 	w.tell("%s hears of release %d: %s%s", s.process.name, sending.Delivery.Release, o.Class, status(o.Status))
 	w.passes(killpoint.AfterSend)
