@@ -218,4 +218,7 @@ func (i *inbox) work(ctx context.Context, act func(context.Context, announcement
 	}
 }
 
-func (i *inbox) close() { i.file.Close() }
+func (i *inbox) close() {
+	unlock(i.file)
+	i.file.Close()
+}

@@ -1,6 +1,7 @@
 // Package destination is what people do about a project's destinations and
 // their deliveries: add, change, rotate, pause, resume and remove a destination;
-// redeliver, try now and send a test; and read what became of them.
+// redeliver, try now, send a test and have a destination examined; and read what
+// became of them.
 //
 // It promises that each action is one transaction that is refused where what
 // was read no longer holds, and that a refusal says in plain words what to do
