@@ -36,7 +36,7 @@ func (s *Service) send(ctx context.Context, doing string, key delivery.Key,
 	decide func(r delivery.Reading, spent, now time.Time) (sending, error)) (Delivery, error) {
 	var after Delivery
 	err := s.apply(ctx, doing, func(ctx context.Context) (Operation, error) {
-		r, err := s.read(ctx, key)
+		r, err := s.readWhole(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -59,8 +59,23 @@ func (s *Service) send(ctx context.Context, doing string, key delivery.Key,
 	return after, nil
 }
 
-// read reads until the reading is of one piece. One that stays torn shows a
-// destination whose newest delivery has expired.
+// readWhole reads until the reading is of one piece, as the worker does. A write
+// over a transaction that is seen in part would hide that from the worker, which
+// would then send what has ended. One that stays torn for longer than any
+// transaction shows a destination whose newest delivery has expired.
+func (s *Service) readWhole(ctx context.Context, key delivery.Key) (delivery.Reading, error) {
+	for pause := delivery.TornTime / 64; ; pause *= 2 {
+		r, err := s.history.Read(ctx, key)
+		if err != nil || !r.Torn() || pause >= delivery.TornTime {
+			return r, err
+		}
+		if err := s.sleep(ctx, pause); err != nil {
+			return r, err
+		}
+	}
+}
+
+// read reads a few times until the reading is of one piece: enough to show it.
 func (s *Service) read(ctx context.Context, key delivery.Key) (delivery.Reading, error) {
 	for again := 0; ; again++ {
 		r, err := s.history.Read(ctx, key)

@@ -753,17 +753,19 @@ func TestAnotherProjectsDestinationIsNotThere(t *testing.T) {
 	}
 }
 
-// tornHistory answers the first read of a delivery as it was before the last
+// tornHistory answers some reads of a delivery as it was before the last
 // transaction, beside the slot as it is after it.
 type tornHistory struct {
 	destination.History
 	before *delivery.Delivery
+	reads  int // that are torn
 }
 
 func (h *tornHistory) Read(ctx context.Context, key delivery.Key) (delivery.Reading, error) {
 	r, err := h.History.Read(ctx, key)
-	if h.before != nil {
-		r.Rang, r.Newest, h.before = h.before, h.before, nil
+	if h.reads > 0 {
+		r.Rang, r.Newest = h.before, h.before
+		h.reads--
 	}
 	return r, err
 }
@@ -775,13 +777,15 @@ func TestATornReadIsReadAgain(t *testing.T) {
 	release := d.publish()
 	before := d.delivery(id, release).Delivery
 	d.ring(id, release)
-	d.config.History = &tornHistory{History: d.config.History, before: &before}
+	d.config.History = &tornHistory{History: d.config.History, before: &before, reads: 5}
+	waited := time.Duration(0)
+	d.config.Sleep = func(_ context.Context, wait time.Duration) error { waited += wait; return nil }
 	people, err := destination.New(d.config)
 	must(t, err)
 	again, err := people.Redeliver(t.Context(), d.key(id, release), destination.Redelivery{})
 	must(t, err) // and not: it has not ended
-	if again.Round != 2 {
-		t.Errorf("redelivered: %+v", again)
+	if again.Round != 2 || waited > delivery.TornTime {
+		t.Errorf("redelivered after %v: %+v", waited, again)
 	}
 }
 
