@@ -532,7 +532,7 @@ func (c *check) end() {
 		sort.Slice(releases, func(i, j int) bool { return releases[i] < releases[j] })
 		for _, release := range releases {
 			if d := a.duties[release]; !d.terminal() && !d.expired {
-				w.violate(ruleEnds, "release %d for %s is still %s, %v after the faults ended", release, a.name, d.status, patience)
+				w.violate(ruleEnds, "release %d for %s is still %s, long after the faults ended", release, a.name, d.status)
 			}
 		}
 		if holder := mapOf(a.slot["holder"]); holder != nil && !a.damaged {

@@ -18,7 +18,8 @@ const poison = `{"v":1,"project":"?"}`
 // Bounds of a run: what is longer is an end that never comes.
 const (
 	stepsMost = 60_000
-	patience  = 30 * time.Hour // from the end of the faults to the end of the last delivery: our own faults are borne for a day
+	patience  = 4 * time.Hour  // from the end of the faults to the end of the last delivery: a sweep's longest, and the hour of five tries
+	endurance = 26 * time.Hour // where secrets can never be opened: our own faults are borne for a day
 )
 
 // Violation is something that must not happen, and did.
@@ -192,9 +193,17 @@ func (w *World) run() {
 	for _, k := range w.dressed {
 		w.tables.dress(k, 1)
 	}
-	w.until(func() bool { return w.check.pending == 0 || w.now > calm+patience })
+	over := func() bool {
+		for _, r := range w.receivers {
+			if r.sealed {
+				return w.now > calm+endurance
+			}
+		}
+		return w.now > calm+patience
+	}
+	w.until(func() bool { return w.check.pending == 0 || over() })
 	if w.violation == nil {
-		w.until(func() bool { return w.quiet() || w.now > calm+patience })
+		w.until(func() bool { return w.quiet() || over() })
 		w.check.end()
 	}
 	for _, p := range w.processes {

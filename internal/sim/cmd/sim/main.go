@@ -23,7 +23,7 @@ func main() {
 	flag.IntVar(&s.Beside, "beside", 1, "worlds side by side")
 	tell := flag.Bool("tell", false, "tell the story of the first seed, whatever becomes of it")
 	flag.Parse()
-	debug.SetGCPercent(400) // a world lives for milliseconds: let most of it die before anybody looks
+	debug.SetGCPercent(1000) // a world lives for milliseconds: let most of it die before anybody looks
 	if *tell {
 		for _, line := range sim.Tell(s.From) {
 			fmt.Println(line)
