@@ -57,6 +57,8 @@ class RuntimeApi:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._offered: queue.SimpleQueue[Invocation | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._untaken: Invocation | None = None  # what was offered and no process has got
         self._closed = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -69,14 +71,18 @@ class RuntimeApi:
 
     def offer(self, invocation: Invocation) -> None:
         """Hands the invocation to the ``GET /invocation/next`` that waits, or to the next one."""
+        with self._lock:
+            self._untaken = invocation
         self._offered.put(invocation)
 
     def withdraw(self) -> bool:
-        """Takes back what was offered, where no process has got it."""
-        taken_back = False
+        """Takes back what was offered, where no process has got it. A thread of the server may hold it just now:
+        it then finds that it must not hand it over."""
+        with self._lock:
+            taken_back, self._untaken = self._untaken is not None, None
         try:
             while True:
-                taken_back |= self._offered.get_nowait() is not None
+                self._offered.get_nowait()
         except queue.Empty:
             if self._closed:
                 self._offered.put(None)
@@ -124,6 +130,14 @@ class RuntimeApi:
     def put_back(self, invocation: Invocation) -> None:
         self._offered.put(invocation)
 
+    def take(self, invocation: Invocation) -> bool:
+        """Whether it may be handed over: from then on the process has got it."""
+        with self._lock:
+            if self._untaken is not invocation:
+                return False
+            self._untaken = None
+            return True
+
     def failed_to_initialise(self, error: bytes) -> None:
         self._process.failed_to_initialise(error)
 
@@ -152,6 +166,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self._peer_has_gone():
             self.close_connection = True
             return self.server.put_back(invocation)
+        if not self.server.take(invocation):
+            self.close_connection = True
+            return self._reply(410, b'{"errorType":"EnvironmentStopped"}')
         self._reply(
             200,
             invocation.payload,
