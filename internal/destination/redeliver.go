@@ -51,6 +51,11 @@ func advance(r delivery.Reading, spent, now time.Time) (Advancing, error) {
 		return Advancing{}, refuse(CodeEnded, "This delivery has ended. Redeliver it to send it again.")
 	case sends(r.Slot, d.Release, now):
 		return Advancing{}, refuse(CodeBeingSent, "This delivery is being sent right now. Its result will show in a few seconds.")
+	// Past its lease too: until somebody settles it, its worker may come back and
+	// record, and the delivery must stand as that worker read it.
+	case r.Slot.Holder != nil && r.Slot.Holder.Release == d.Release:
+		return Advancing{}, refuse(CodeBeingSent, "The last attempt of this delivery was cut off, and its end is not known. "+
+			"Within three minutes it is noted and the delivery goes on by itself.")
 	case d.Forced() && newest > d.Over, !d.Forced() && newest > d.Release:
 		return Advancing{}, newer(newest, "Release %d is newer: this one will be skipped. Try release %d now instead.", newest, newest)
 	}

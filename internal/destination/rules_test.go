@@ -188,7 +188,7 @@ func TestTryNow(t *testing.T) {
 		{name: "one that is due already rings again", r: reading(waiting(), func(r *delivery.Reading) { r.Rang.TryAt = noon.Add(-time.Minute) })},
 		{name: "another one on its way is no hindrance", r: reading(waiting(), heldFor(4, noon.Add(time.Second)))},
 		{name: "what is being sent needs no push", r: reading(waiting(), heldFor(5, noon.Add(time.Second))), code: CodeBeingSent},
-		{name: "a lease that is over does not send", r: reading(waiting(), heldFor(5, noon))},
+		{name: "an attempt that was cut off is noted first", r: reading(waiting(), heldFor(5, noon.Add(-time.Minute))), code: CodeBeingSent},
 		{name: "what has ended is redelivered instead", r: reading(ended()), code: CodeEnded},
 		{name: "what a newer release replaces is not sent", r: reading(waiting(), newestIs(6)), code: CodeNewer, newest: 6},
 		{name: "what was forced over the newest is", r: reading(forced(), newestIs(6))},
