@@ -103,7 +103,7 @@ search damaged-item                 holds   'DAMAGES 1' 'KILLS 0'
 search our-own-faults               holds   'OURS 1' 'KILLS 0'
 search expired-item                 holds   'EXPIRIES 1' 'KILLS 0'
 search seen-in-part                 holds   'PARTS 1' 'KILLS 0'
-live   every-delivery-ends          holds   'TRIES 1' 'LOSSES 1'
+live   every-delivery-ends          holds   'TRIES 1' 'LOSSES 1' 'HANDBACKS 0'
 
 # ---- mistakes ----
 search lease-per-delivery           refuted 'ROW_HELD (hold == n)' 'CLAIM_IF (!stale[me] && (token == 0 || release != k))'
@@ -159,7 +159,8 @@ if [ "$part" = full ]; then
 	search pause-and-redelivery     holds   'PAUSES 1' 'REDELIVERIES 1' 'KILLS 0' 'TRIES 1'
 	search expired-item-redelivery  holds   'EXPIRIES 1' 'REDELIVERIES 1' 'KILLS 0' 'TRIES 1'
 	search three-workers            holds   'WORKERS 3' 'KILLS 0' 'TRIES 1'
-	live   ends-with-kills          holds   'LOSSES 1'
+	live   ends-with-handbacks      holds   'TRIES 1' 'LOSSES 1'
+	live   ends-with-two-tries      holds   'LOSSES 1' 'HANDBACKS 0'
 	live   ends-with-redelivery     holds   'REDELIVERIES 1' 'TRIES 1' 'KILLS 0'
 	live   ends-with-pause          holds   'PAUSES 1' 'TRIES 1' 'KILLS 0'
 	live   ends-with-removal        holds   'REMOVALS 1' 'TRIES 1'

@@ -771,6 +771,11 @@ end:	do
 	od
 }
 
+active proctype Tick()       /* time goes on where nothing else does, so that a standstill is a run as well */
+{
+end:	do :: timeout od
+}
+
 /* I5: when the faults have ended, every delivery ends and the slot is free. */
 #if RELEASES == 2
 ltl ends { <>[] (newest == 2 && terminal(st[1]) && terminal(st[2]) && token == 0) }
