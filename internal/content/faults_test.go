@@ -3,9 +3,11 @@ package content_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"colophon/internal/content"
 	"colophon/internal/store"
@@ -237,4 +239,31 @@ func TestATransactionRefusedInTheMiddleLeavesNeitherReleaseNorDelivery(t *testin
 		t.Errorf("published: %+v", p)
 	}
 	w.releases(destinations)
+}
+
+func TestWaitsAreDoubledAtFirstAndNoMoreForWhoHasWaitedForLong(t *testing.T) {
+	t.Parallel()
+	var most []time.Duration
+	clock := newPatient()
+	w := newWorld(t, func(c *content.Config) {
+		c.Clock, c.Jitter = clock, func(d time.Duration) time.Duration {
+			most = append(most, d)
+			return 200 * time.Millisecond
+		}
+	})
+	w.save("start.md", "Hello")
+	turn := inTurn(storetest.Conflict)
+	w.faulty.Choose = func(writes []store.Write) storetest.Fault {
+		if isPublish(writes) {
+			clock.advance(10 * time.Millisecond) // what a try takes
+		}
+		return turn(writes)
+	}
+	if _, err := w.Publish(t.Context(), w.project, content.PublishRequest{}); code(t, err) != content.CodeBusy {
+		t.Fatal(err)
+	}
+	ms := time.Millisecond
+	if want := []time.Duration{10 * ms, 20 * ms, 40 * ms, 80 * ms, 80 * ms, 80 * ms, 10 * ms, 10 * ms}; len(most) < len(want) || !slices.Equal(most[:len(want)], want) {
+		t.Errorf("the longest waits are %v, want them to begin with %v", most, want)
+	}
 }

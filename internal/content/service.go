@@ -19,10 +19,13 @@ const patience = 5 * time.Second
 // The wait before the next try is random, up to what the last one took, doubled
 // with each try. So it fits the table's pace of the day: a fixed one is too short
 // where many publish into one project, and each then spoils the others' tries.
+// Whoever has used up a quarter of its patience doubles no more, or those who come
+// newly would be served first for ever.
 const (
 	shortestWait = 5 * time.Millisecond
 	mostDoubled  = 3 // times
 	longestWait  = time.Second
+	doubledFor   = patience / 4
 )
 
 // Clock tells the time and waits.
@@ -103,7 +106,11 @@ func (t *trial) again(ctx context.Context) bool {
 	if !now.Before(t.until) {
 		return false
 	}
-	most := min(max(now.Sub(t.begun), shortestWait)<<min(t.tries, mostDoubled), longestWait)
+	doubled := min(t.tries, mostDoubled)
+	if now.After(t.until.Add(doubledFor - patience)) {
+		doubled = 0
+	}
+	most := min(max(now.Sub(t.begun), shortestWait)<<doubled, longestWait)
 	err := t.clock.Sleep(ctx, t.jitter(most))
 	t.tries, t.begun = t.tries+1, t.clock.Now()
 	return err == nil
