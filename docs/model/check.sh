@@ -24,6 +24,7 @@ rule() {
 	*'state==0'*) echo 'paused and removed are not claimed' ;;
 	*'state!=2'*) echo 'removed stays removed' ;;
 	*'lease[0]=='*) echo 'what is being sent is left' ;;
+	*'damaged=='*) echo 'what cannot be read is not decided about' ;;
 	*'==number)'*) echo 'an attempt has its own number' ;;
 	*'==1)'*) echo 'what has ended is not sent' ;;
 	*) echo "$1" ;;
@@ -130,6 +131,7 @@ search end-not-under-version        refuted 'END_CHECKED_IF (st[k] == PENDING)' 
 search end-keeps-version            refuted 'END_CHECKED_MOVES skip' 'RELEASES 3' 'REDELIVERIES 1' 'KILLS 0' 'TRIES 1'
 search plain-skip-behind-a-damaged  refuted 'ROW_SUPERSEDED (forced == 0 && hold != n && (through > n || (m > n && mEnded)))' 'DAMAGES 1'
 search being-sent-behind-a-damaged  refuted 'ROW_SUPERSEDED (forced == 0 && (through > n || (m > n && mEnded)))' 'DAMAGES 1'
+search unreadable-is-not-looked-at refuted 'ROW_UNREADABLE false' 'DAMAGES 1' 'KILLS 0'
 search paused-not-looked-at         refuted 'ROW_STOPPED (stop == REMOVED)' 'PAUSES 1'
 search removed-not-looked-at        refuted 'ROW_STOPPED (stop == PAUSED)' 'REMOVALS 1'
 search pause-keeps-version          refuted 'PAUSE_MOVES skip' 'PAUSES 1'
@@ -140,11 +142,13 @@ search forced-over-anything         refuted 'ROW_PASSED false' 'RELEASES 3' 'RED
 search forced-over-newest-read      refuted 'ROW_PASSED (forced != 0 && m > forced)' 'RELEASES 3' 'REDELIVERIES 1' 'EXPIRIES 1' 'KILLS 0' 'TRIES 1'
 search torn-read-is-decided         refuted 'TORN(d) false' 'PARTS 1' 'KILLS 0'
 search torn-read-at-the-desk        refuted 'TORN_AT_DESK false' 'PARTS 1' 'REDELIVERIES 1' 'KILLS 0' 'TRIES 1' 'holdsOver(d) assert(st[d] == PENDING || sawOf(d) != 0)'
+search try-now-of-a-cut-off        refuted 'ADVANCE_HELD(d) (token != 0 && release == d && !expired)' 'PARTS 1' 'REDELIVERIES 1' 'KILLS 0' 'TRIES 1' 'holdsOver(d) assert(st[d] == PENDING || sawOf(d) != 0)'
 search record-over-an-end           refuted 'RECORD_IF (mine)' 'TORN(d) false' 'holdsOver(d) skip' 'PARTS 1' 'KILLS 0'
 search record-over-an-attempt       refuted 'ATTEMPT_IF true' 'TORN(d) false' 'holdsOver(d) skip' 'PARTS 1' 'KILLS 0'
 live   no-sweeper                   refuted 'SWEEPS(d) false' 'TRIES 1' 'LOSSES 1' 'KILLS 0'
 live   expired-holder-stays         refuted 'ROW_EXPIRED false' 'TRIES 1'
 live   settle-keeps-holder          refuted 'SETTLE_FREES skip' 'TRIES 1'
+live   stuck-behind-a-damaged      refuted 'ROW_BEHIND_DAMAGED false' 'DAMAGES 1' 'TRIES 1' 'KILLS 0'
 live   forced-are-passed-over       refuted 'ROW_SUPERSEDED (through > n || (m > n && mEnded))' 'REDELIVERIES 1' 'TRIES 1' 'KILLS 0'
 
 # ---- further out ----

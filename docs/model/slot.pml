@@ -149,15 +149,20 @@ byte was = 0, wasTries = 0, wasOver = 0, wasNumbered = 0;    /* as it is still r
 byte last = 0;               /* of the slot: the delivery that its last transaction wrote */
 byte attempt = 0;            /* holder: the number that its attempt takes */
 byte numbered[RELEASES+1];   /* the number of a delivery's last attempt */
-byte saw[RELEASES+1];        /* over, also when the round has ended */
+byte saw[RELEASES+1];        /* what its person saw; 0: it was not forced */
+bit  behind = 0;             /* the holder's delivery got a rev since its worker read it */
+bit  sameRev = 0;            /* what is seen in part gave the delivery the rev that it had */
 #define statusOf(d)   (halfway == d -> was : st[d])
 #define overOf(d)     (halfway == d -> wasOver : over[d])
 #define triesOf(d)    (halfway == d -> wasTries : tries[d])
 #define numberedOf(d) (halfway == d -> wasNumbered : numbered[d])
 #define visible(d)    (halfway != d)
 #define sawOf(d)      saw[d]
-#define keepSaw(d)    saw[d] = over[d]
-#define visibleAgain  halfway = 0; was = 0; wasTries = 0; wasOver = 0; wasNumbered = 0
+#define keepSaw(d)    saw[d] = (d < m -> m : 0)
+#define visibleAgain  halfway = 0; was = 0; wasTries = 0; wasOver = 0; wasNumbered = 0; sameRev = 0
+#define freshRev      behind = 0
+#define raisesRev(d)  behind = (behind || (token != 0 && release == d))
+#define recordsRev(d) sameRev = (sameRev || (behind && halfway == d))
 inline transaction(d)        /* begins one that writes slot and delivery d */
 {
 	last = d;
@@ -168,10 +173,10 @@ inline transaction(d)        /* begins one that writes slot and delivery d */
 	fi
 }
 #ifndef TORN
-#define TORN(d)       (halfway == d && lastRead == d)    /* Reading.Torn: the delivery is older than last says */
+#define TORN(d)       (halfway != 0 && halfway == d && lastRead == d && !sameRev) /* Reading.Torn: the delivery's rev is below last's */
 #endif
 #ifndef TORN_AT_DESK
-#define TORN_AT_DESK  (halfway == shown && last == shown)
+#define TORN_AT_DESK  (halfway == shown && last == shown && !sameRev)
 #endif
 #ifndef ATTEMPT_IF
 #define ATTEMPT_IF    (numbered[k] < number + 1)        /* the attempt is not written yet */
@@ -184,6 +189,9 @@ inline transaction(d)        /* begins one that writes slot and delivery d */
 #define sawOf(d)       over[d]
 #define keepSaw(d)     skip
 #define transaction(d) skip
+#define freshRev       skip
+#define raisesRev(d)   skip
+#define recordsRev(d)  skip
 #define TORN(d)        false
 #define TORN_AT_DESK   false
 #define ATTEMPT_IF     true
@@ -312,6 +320,9 @@ bit  unsent[WORKERS];        /* under this lease nothing was sent yet */
 #ifndef REQUEUE_MOVES
 #define REQUEUE_MOVES  move
 #endif
+#ifndef ADVANCE_HELD
+#define ADVANCE_HELD(d) (token != 0 && release == d)    /* past its lease too: its worker may come back */
+#endif
 #ifndef COMMIT_IF
 #define COMMIT_IF      (m != 0 && !staleDesk)
 #endif
@@ -335,6 +346,8 @@ bit  unsent[WORKERS];        /* under this lease nothing was sent yet */
 /* what is paused or removed is not claimed; what was removed stays so */
 #define holdsActive        assert(state == ACTIVE)
 #define holdsRemoved       assert(state != REMOVED)
+/* what cannot be read is neither sent nor decided about */
+#define holdsReadable(d)   assert(!(unreadable(d)))
 /* what is being sent is not ended by others */
 #define holdsLeft(d)       assert(!beingSent(d))
 /* what has ended is not sent */
@@ -539,11 +552,12 @@ decide:	atomic {
 	atomic {
 		if
 		:: CLAIM_IF ->
-			holdsI1; holdsActive;
+			holdsI1; holdsActive; holdsReadable(k);
 			token = me + 1; release = k; lease[me] = k; begins;
 #if PARTS > 0
 			attempt = number + 1;
 #endif
+			freshRev;
 			CLAIM_PASSES;
 			if
 			:: waiting != 0 && waiting < k -> passed = waiting; waiting = 0
@@ -593,7 +607,7 @@ decide:	atomic {
 		if
 		:: RECORD_IF ->
 			holdsI2(k);
-			transaction(k);
+			transaction(k); recordsRev(k);              /* it writes the rev after the one that was read */
 #if PARTS > 0
 			assert(numbered[k] == number && tries[k] == tried);     /* the number is its own, and each try counts */
 			numbered[k] = number + 1;
@@ -668,7 +682,7 @@ skipPlain:
 	atomic {
 		if
 		:: SKIP_PLAIN_IF(n) && visible(n) ->
-			holdsI2(n); holdsPassed(n); holdsLeft(n);
+			holdsI2(n); holdsPassed(n); holdsLeft(n); holdsReadable(n);
 			end(n, SKIPPED)
 		:: else
 		fi;
@@ -684,7 +698,7 @@ endChecked:
 			:: stop == PAUSED || stop == REMOVED -> holdsStopped(stop)
 			:: stop == GIVEN_UP
 			fi;
-			holdsLeft(k);
+			holdsLeft(k); holdsReadable(k);
 			transaction(k);
 			end(k, (stop == GIVEN_UP -> FAILED : SKIPPED));
 			END_CHECKED_MOVES
@@ -721,12 +735,12 @@ inline requeue(d)            /* an older release is forced over the newest, whic
 	REQUEUE_MOVES; m = 0; staleDesk = 1
 }
 
-inline advance(d)            /* refused while it is being sent, or where it would be skipped */
+inline advance(d)            /* refused until its attempt is recorded or settled, and where it would be skipped */
 {
 	if
-	:: !(token != 0 && release == d && !expired) && m <= higher(d, over[d]) ->
+	:: !(ADVANCE_HELD(d)) && m <= higher(d, over[d]) ->
 		redeliveries++;
-		transaction(d);
+		transaction(d); raisesRev(d);
 		dueNow(d); ring(d);
 		move
 	:: else

@@ -72,6 +72,45 @@ func TestTheModelHasTheRowsOfDecideInTheirOrder(t *testing.T) {
 	}
 }
 
+func TestTheModelHasWhatAPersonIsRefusedInItsOrder(t *testing.T) {
+	t.Parallel()
+	file := parse(t, "../destination/redeliver.go")
+	for _, function := range []string{"requeue", "advance"} {
+		var told, refused []string
+		for _, row := range modelTable(t, "`"+function+"` refuses by") {
+			told = append(told, quoted(row[0])...)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == function {
+				refused = refusals(f)
+			}
+		}
+		if !slices.Equal(told, refused) {
+			t.Errorf("%s refuses, in this order, by\n%v\nand the model's rows say\n%v", function, refused, told)
+		}
+	}
+}
+
+// refusals names what a function calls that can refuse; of refuse, the code that it gives.
+func refusals(f *ast.FuncDecl) []string {
+	var names []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		switch name, _ := call.Fun.(*ast.Ident); {
+		case name == nil, name.Name == "sends": // a method; a question
+		case name.Name == "refuse":
+			names = append(names, call.Args[0].(*ast.Ident).Name)
+		default:
+			names = append(names, name.Name)
+		}
+		return true
+	})
+	return names
+}
+
 func TestTheModelsConditionsAndMistakesAreExplained(t *testing.T) {
 	t.Parallel()
 	readme := modelFile(t, "README.md")
