@@ -37,7 +37,7 @@ func (m *Main) Handle(ctx context.Context, event events.APIGatewayProxyRequest) 
 // New builds the function from its environment. Observe is told the units of
 // each table call; nil: they are not asked for.
 func New(getenv func(string) string, observe func(store.Consumption)) (*Main, error) {
-	runtime.CollectRarely(getenv)
+	runtime.FitSandbox(getenv)
 	e, err := runtime.ReadAPI(getenv)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 // New builds the function from its environment; figures go to stdout. Observe is
 // told the units of each table call; nil: they are not asked for.
 func New(getenv func(string) string, stdout io.Writer, observe func(store.Consumption)) (*outbox.Consumer, error) {
-	runtime.CollectRarely(getenv)
+	runtime.FitSandbox(getenv)
 	e, err := runtime.ReadDeliver(getenv)
 	if err != nil {
 		return nil, err

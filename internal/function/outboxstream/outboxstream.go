@@ -13,7 +13,7 @@ import (
 
 // New builds the function from its environment; figures go to stdout.
 func New(getenv func(string) string, stdout io.Writer) (*outbox.Forwarder, error) {
-	runtime.CollectRarely(getenv)
+	runtime.FitSandbox(getenv)
 	e, err := runtime.ReadOutboxStream(getenv)
 	if err != nil {
 		return nil, err
