@@ -42,7 +42,7 @@ func newResult(scenario string, began time.Time, o options, loadBefore string) r
 
 func (r *run) result(o options, loadBefore string) result {
 	out := newResult(r.name, r.began, o, loadBefore)
-	out.Engine = "dynoxide (its file in " + os.TempDir() + "), kumo"
+	out.Engine = "dynoxide (patched, its file in " + os.TempDir() + "), kumo"
 	p, w := r.plan, r.world
 	var s []string
 	if p.Rate > 0 {

@@ -96,7 +96,7 @@ var scenarios = map[string]func(options) []scenario{
 	"restart": func(o options) []scenario {
 		s := base("restart", o)
 		s.plan.Await = true
-		s.plan.Publishes, s.plan.Duration = amount(o, 5_000)
+		s.plan.Publishes, s.plan.Duration = amount(o, 20_000)
 		s.during = killer(10*time.Second, "deliver", "api", "outbox-stream", "deliver", "sweep")
 		s.judge = judgeRestart
 		return []scenario{s}
