@@ -41,7 +41,11 @@ type system struct {
 	t        *testing.T
 	tables   enginetest.Tables
 	queues   *sqs.Client
+	keys     *kms.Client
+	key      string // of what is sealed
 	queue    string // URL
+	slow     string // URL
+	dead     string // URL
 	api      *client.Client
 	forward  *outbox.Forwarder
 	consumer *outbox.Consumer
@@ -52,14 +56,15 @@ func newSystem(t *testing.T) *system {
 	s := &system{t: t, tables: enginetest.NewTables(t)}
 	given := credentials.NewStaticCredentialsProvider("local", "local", "")
 	s.queues = sqs.New(sqs.Options{Region: "eu-west-1", BaseEndpoint: aws.String(cloud()), Credentials: given})
-	key, err := kms.New(kms.Options{Region: "eu-west-1", BaseEndpoint: aws.String(cloud()), Credentials: given}).CreateKey(t.Context(), nil)
+	s.keys = kms.New(kms.Options{Region: "eu-west-1", BaseEndpoint: aws.String(cloud()), Credentials: given})
+	key, err := s.keys.CreateKey(t.Context(), nil)
 	must(t, err)
-	s.queue = s.newQueue("queue")
+	s.key, s.queue, s.slow, s.dead = *key.KeyMetadata.KeyId, s.newQueue("queue"), s.newQueue("slow"), s.newQueue("dead")
 	set := map[string]string{
 		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
 		"AWS_ENDPOINT_URL": cloud(), "AWS_ENDPOINT_URL_DYNAMODB": "http://" + enginetest.Shared(t).Address,
-		"CONTENT_TABLE": s.tables.Content, "DELIVERY_TABLE": s.tables.Delivery, "SEALING_KEY_ID": *key.KeyMetadata.KeyId,
-		"QUEUE_URL": s.queue, "SLOW_QUEUE_URL": s.newQueue("slow"), "DEAD_LETTER_QUEUE_URL": s.newQueue("dead"),
+		"CONTENT_TABLE": s.tables.Content, "DELIVERY_TABLE": s.tables.Delivery, "SEALING_KEY_ID": s.key,
+		"QUEUE_URL": s.queue, "SLOW_QUEUE_URL": s.slow, "DEAD_LETTER_QUEUE_URL": s.dead,
 		"ON_FAILURE_QUEUE_URL": s.newQueue("failure"), "COLOPHON_ENVIRONMENT": "local", "ALLOW_LOOPBACK_RECEIVERS": "true",
 		"PUBLIC_ADDRESS": "https://colophon.example", "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:1",
 	}
@@ -146,40 +151,54 @@ func text(v types.AttributeValue) string { return v.(*types.AttributeValueMember
 // work receives batches and gives them to the consumer until done says so.
 func (s *system) work(ctx context.Context, done func() bool) {
 	for !done() && ctx.Err() == nil {
-		got, err := s.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &s.queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1,
-			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
-		})
-		if err != nil {
+		s.invoke(ctx, s.consumer, s.queue, s.receive(ctx, s.queue, 10))
+	}
+}
+
+// receive takes up to size messages that are visible in a queue, and waits a
+// second for the first of them.
+func (s *system) receive(ctx context.Context, queue string, size int32) []sqstypes.Message {
+	got, err := s.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: &queue, MaxNumberOfMessages: size, WaitTimeSeconds: 1,
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameAll},
+	})
+	if err != nil {
+		if ctx.Err() == nil {
 			s.t.Error(err)
-			return
 		}
-		if len(got.Messages) == 0 {
+		return nil
+	}
+	return got.Messages
+}
+
+// invoke gives a batch to a consumer, as the queue's mapping does, and deletes
+// what was not reported as failed.
+func (s *system) invoke(ctx context.Context, consumer *outbox.Consumer, queue string, messages []sqstypes.Message) {
+	if len(messages) == 0 {
+		return
+	}
+	event := events.SQSEvent{}
+	for _, m := range messages {
+		event.Records = append(event.Records, events.SQSMessage{
+			MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: m.Attributes,
+			EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:000000000000:" + queue[strings.LastIndex(queue, "/")+1:],
+		})
+	}
+	response, err := consumer.Handle(ctx, event)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	failed := map[string]bool{}
+	for _, f := range response.BatchItemFailures {
+		failed[f.ItemIdentifier] = true
+	}
+	for _, m := range messages {
+		if failed[*m.MessageId] {
 			continue
 		}
-		event := events.SQSEvent{}
-		for _, m := range got.Messages {
-			event.Records = append(event.Records, events.SQSMessage{
-				MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: m.Attributes,
-				EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:000000000000:" + s.queue[strings.LastIndex(s.queue, "/")+1:],
-			})
-		}
-		response, err := s.consumer.Handle(ctx, event)
-		if err != nil {
+		if _, err := s.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle}); err != nil {
 			s.t.Error(err)
-			return
-		}
-		failed := map[string]bool{}
-		for _, f := range response.BatchItemFailures {
-			failed[f.ItemIdentifier] = true
-		}
-		for _, m := range got.Messages {
-			if failed[*m.MessageId] {
-				continue
-			}
-			if _, err := s.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &s.queue, ReceiptHandle: m.ReceiptHandle}); err != nil {
-				s.t.Error(err)
-			}
 		}
 	}
 }
