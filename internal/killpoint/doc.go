@@ -4,8 +4,9 @@
 //
 // Only a build with the tag killpoints can be killed: COLOPHON_ORDERS names a
 // folder, and a file kill-<point> in it is an order that is carried out once, by
-// whichever process passes the point first. In any other build [At] does nothing
-// and is inlined away.
+// whichever process passes the point first. A file panic-<point> makes whoever
+// passes it first panic, and its process goes on if that is recovered from. In any
+// other build [At] does nothing and is inlined away.
 package killpoint
 
 // Name is a point of the protocol.

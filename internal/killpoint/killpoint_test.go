@@ -43,10 +43,10 @@ func run(t *testing.T, program string, env ...string) (passed []string, killed b
 }
 
 // order makes a folder with one order in it.
-func order(t *testing.T, point string) (folder string) {
+func order(t *testing.T, name string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "kill-"+point), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -56,12 +56,12 @@ func TestATestBuildIsKilledAtTheNamedPointAndNowhereElse(t *testing.T) {
 	t.Parallel()
 	program := walk(t, "killpoints")
 	for i, name := range killpoint.Names() {
-		passed, killed := run(t, program, "COLOPHON_ORDERS="+order(t, string(name)))
+		passed, killed := run(t, program, "COLOPHON_ORDERS="+order(t, "kill-"+string(name)))
 		if !killed || len(passed) != i {
 			t.Errorf("%s: killed %v after %d points, want after %d", name, killed, len(passed), i)
 		}
 	}
-	for _, folder := range []string{order(t, "no-such-point"), ""} {
+	for _, folder := range []string{order(t, "kill-no-such-point"), ""} {
 		if passed, killed := run(t, program, "COLOPHON_ORDERS="+folder); killed || len(passed) != len(killpoint.Names()) {
 			t.Errorf("killed %v after %v without an order", killed, passed)
 		}
@@ -71,7 +71,7 @@ func TestATestBuildIsKilledAtTheNamedPointAndNowhereElse(t *testing.T) {
 func TestAKillHappensOnceAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	program := walk(t, "killpoints")
-	orders := "COLOPHON_ORDERS=" + order(t, "after-send")
+	orders := "COLOPHON_ORDERS=" + order(t, "kill-after-send")
 	if _, killed := run(t, program, orders); !killed {
 		t.Fatal("the first run was not killed")
 	}
@@ -80,12 +80,36 @@ func TestAKillHappensOnceAcrossRestarts(t *testing.T) {
 	}
 }
 
+func TestAnOrderToPanicIsCarriedOutOnceAtTheNamedPoint(t *testing.T) {
+	t.Parallel()
+	program := walk(t, "killpoints")
+	for i, name := range killpoint.Names() {
+		cmd := exec.Command(program)
+		cmd.Env = append(os.Environ(), "COLOPHON_ORDERS="+order(t, "panic-"+string(name)))
+		out, err := cmd.Output()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || !strings.Contains(string(exit.Stderr), "panic: killpoint: ordered at "+string(name)) {
+			t.Errorf("%s: ended with %v, want a panic there", name, err)
+		}
+		if passed := strings.Fields(string(out)); len(passed) != i {
+			t.Errorf("%s: panicked after %d points, want after %d", name, len(passed), i)
+		}
+		again := exec.Command(program)
+		again.Env = cmd.Env
+		if said, err := again.CombinedOutput(); err != nil {
+			t.Errorf("%s: the second run ended with %v: %s", name, err, said)
+		}
+	}
+}
+
 func TestAnOrdinaryBuildCannotBeKilled(t *testing.T) {
 	t.Parallel()
 	program := walk(t, "")
 	for _, name := range killpoint.Names() {
-		if _, killed := run(t, program, "COLOPHON_ORDERS="+order(t, string(name))); killed {
-			t.Errorf("killed at %s", name)
+		for _, kind := range []string{"kill-", "panic-"} {
+			if passed, killed := run(t, program, "COLOPHON_ORDERS="+order(t, kind+string(name))); killed || len(passed) != len(killpoint.Names()) {
+				t.Errorf("%s%s: killed %v after %v", kind, name, killed, passed)
+			}
 		}
 	}
 }
