@@ -748,6 +748,8 @@ inline advance(d)            /* refused until its attempt is recorded or settled
 	m = 0; staleDesk = 1
 }
 
+#define sendable(d) (visible(d) && !(unreadable(d)))
+
 /* The desk reads as the worker does. What it writes is under the slot's version
  * and the delivery as they were read, so nothing is lost by reading the slot at
  * the same moment as the newest, and the delivery at the commit. */
@@ -757,13 +759,13 @@ active proctype Desk()
 
 end:	do
 	:: atomic { m == 0 && redeliveries < REDELIVERIES && state == ACTIVE && shown != 0 && !(TORN_AT_DESK) -> staleDesk = 0; m = NEWEST_AT_DESK }
-	:: atomic { COMMIT_IF && visible(1) && terminal(st[1]) -> requeue(1) }
-	:: atomic { COMMIT_IF && visible(2) && terminal(st[2]) -> requeue(2) }
-	:: atomic { COMMIT_IF && visible(1) && st[1] == PENDING -> advance(1) }
-	:: atomic { COMMIT_IF && visible(2) && st[2] == PENDING -> advance(2) }
+	:: atomic { COMMIT_IF && sendable(1) && terminal(st[1]) -> requeue(1) }
+	:: atomic { COMMIT_IF && sendable(2) && terminal(st[2]) -> requeue(2) }
+	:: atomic { COMMIT_IF && sendable(1) && st[1] == PENDING -> advance(1) }
+	:: atomic { COMMIT_IF && sendable(2) && st[2] == PENDING -> advance(2) }
 #if RELEASES == 3
-	:: atomic { COMMIT_IF && visible(3) && terminal(st[3]) -> requeue(3) }
-	:: atomic { COMMIT_IF && visible(3) && st[3] == PENDING -> advance(3) }
+	:: atomic { COMMIT_IF && sendable(3) && terminal(st[3]) -> requeue(3) }
+	:: atomic { COMMIT_IF && sendable(3) && st[3] == PENDING -> advance(3) }
 #endif
 	:: atomic { m != 0 && staleDesk -> m = 0 }           /* refused: it reads again */
 	od

@@ -125,8 +125,20 @@ func TestTheModelsConditionsAndMistakesAreExplained(t *testing.T) {
 			t.Errorf("README.md does not say what %s is", name[1])
 		}
 	}
+	unasked, _, _ := strings.Cut(readme, "## Mistakes")
+	_, unasked, found = strings.Cut(unasked, "**Conditions that no mistake here is about.**")
+	if !found {
+		t.Error("README.md does not say which conditions no mistake is about")
+	}
+	check := modelFile(t, "check.sh")
+	for _, name := range names {
+		refuted := regexp.MustCompile(`(?m)^(?:search|live) +\S+ +refuted.*'` + name[1] + `[ (]`).MatchString(check)
+		if refuted == strings.Contains(unasked, "`"+name[1]+"`") {
+			t.Errorf("%s: a mistake in check.sh: %v; README.md says the contrary", name[1], refuted)
+		}
+	}
 	var searched, told []string
-	for _, s := range regexp.MustCompile(`(?m)^(?:search|live) +(\S+) +refuted`).FindAllStringSubmatch(modelFile(t, "check.sh"), -1) {
+	for _, s := range regexp.MustCompile(`(?m)^(?:search|live) +(\S+) +refuted`).FindAllStringSubmatch(check, -1) {
 		searched = append(searched, s[1])
 	}
 	for _, row := range modelTable(t, "what is left out or done wrong") {
