@@ -312,6 +312,10 @@ func encodeLast(release, rev int64) Value {
 	return Map(Item{attrRelease: Number(release), attrRev: Number(rev)})
 }
 
+// longestLease is longer than that of any build: a lease that goes on for longer
+// was not written by one, and would keep its destination waiting until then.
+const longestLease = time.Hour
+
 // decodeSlot reads a slot; nil counts as removed.
 func decodeSlot(item Item) (delivery.Slot, error) {
 	if item == nil {
@@ -337,6 +341,9 @@ func decodeSlot(item Item) (delivery.Slot, error) {
 			s.Holder = &delivery.Holder{
 				Token: a.text(attrToken), Release: a.positive(attrRelease), Round: a.positive(attrRound),
 				Attempt: a.positive(attrAttempt), Since: a.time(attrSince), Until: a.time(attrUntil),
+			}
+			if s.Holder.Until.Sub(s.Holder.Since) > longestLease {
+				a.wrong(attrUntil, "within an hour of when the lease began")
 			}
 		})
 	}

@@ -312,6 +312,13 @@ func removedInFlight(t *testing.T, p *people) {
 }
 
 func removedDamaged(t *testing.T, p *people) {
+	p.put(t, "SLOT", store.Item{"state": store.Text("active"), "version": store.Number(7), "holder": store.Map(store.Item{
+		"token": store.Text("t"), "release": store.Number(1), "round": store.Number(1), "attempt": store.Number(1),
+		"since": store.Number(noon.UnixMilli()), "until": store.Number(noon.AddDate(3, 0, 0).UnixMilli()),
+	})})
+	if h := p.holding(t, in.ID); !h.Slot.Unreadable {
+		t.Errorf("a lease of three years is readable: %+v", h.Slot.Holder)
+	}
 	for sk, damage := range map[string]store.Item{
 		"SLOT":     {"state": store.Text("active"), "version": store.Text("seven")},
 		"SETTINGS": {"version": store.Flag(true), "secret": store.Text("?"), "url": store.Text("https://a.example.org/")},
