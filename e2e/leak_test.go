@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,9 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 
 	"colophon/client"
 )
@@ -71,17 +67,8 @@ func TestTheFunctionsLogsHoldNothingOfSecretsAddressesAndReceivers(t *testing.T)
 func (s *stack) allLines(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, function := range []string{"ApiLogs", "OutboxStreamLogs", "DeliverLogs", "SweepLogs"} {
-		group := s.Resources[function]
-		if group == "" {
-			t.Fatalf("the stack has no %s", function)
-		}
-		pages := cloudwatchlogs.NewFilterLogEventsPaginator(s.logs, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(context.WithoutCancel(t.Context()))
-			must(t, err)
-			for _, event := range page.Events {
-				lines = append(lines, fmt.Sprintf("%s: %s", function, aws.ToString(event.Message)))
-			}
+		for _, line := range s.lines(t, function) {
+			lines = append(lines, function+": "+line)
 		}
 	}
 	return lines

@@ -5,12 +5,14 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -358,7 +360,18 @@ func (s *stack) obey(ctx context.Context, orders string) error {
 // question: did one?
 func (s *stack) kill(t testing.TB, point killpoint.Name) (died func() bool) {
 	t.Helper()
-	order := filepath.Join(s.orders, "kill-"+string(point))
+	return s.order(t, "kill-"+string(point))
+}
+
+// panicAt orders whoever passes the point next to panic there.
+func (s *stack) panicAt(t testing.TB, point killpoint.Name) (panicked func() bool) {
+	t.Helper()
+	return s.order(t, "panic-"+string(point))
+}
+
+func (s *stack) order(t testing.TB, name string) (carriedOut func() bool) {
+	t.Helper()
+	order := filepath.Join(s.orders, name)
 	must(t, os.WriteFile(order, nil, 0o600))
 	t.Cleanup(func() { _ = os.Remove(order) })
 	return func() bool {
@@ -384,4 +397,62 @@ func (s *stack) sweep(t testing.TB) {
 	if out.FunctionError != nil {
 		t.Fatalf("the sweeper failed: %s %s", *out.FunctionError, out.Payload)
 	}
+}
+
+// standing are the bodies of a queue's messages that hold the text, hidden ones
+// too: the local stack shows them without receiving them.
+func (s *stack) standing(t testing.TB, queue, text string) (bodies []string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		s.Endpoint+"/_aws/sqs/messages?"+url.Values{"QueueUrl": {queue}, "ShowInvisible": {"true"}}.Encode(), nil)
+	must(t, err)
+	answer, err := http.DefaultClient.Do(q)
+	must(t, err)
+	defer answer.Body.Close()
+	var list struct {
+		XMLName xml.Name `xml:"ReceiveMessageResponse"`
+		Bodies  []string `xml:"ReceiveMessageResult>Message>Body"`
+	}
+	must(t, xml.NewDecoder(answer.Body).Decode(&list))
+	for _, body := range list.Bodies {
+		if strings.Contains(body, text) {
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies
+}
+
+// quiet waits until nothing stands on the queue: an order is then carried out by
+// what the test itself causes.
+func (s *stack) quiet(t testing.TB) {
+	t.Helper()
+	s.gone(t, "")
+}
+
+// gone waits until no message with the text stands on the queue.
+func (s *stack) gone(t testing.TB, text string) {
+	t.Helper()
+	var left []string
+	eventually(t, "nothing stands on the queue", func() bool {
+		left = s.standing(t, s.Outputs["QueueUrl"], text)
+		return len(left) == 0
+	}, func() string { return strings.Join(left, " ") })
+}
+
+// lines are those of a function's log.
+func (s *stack) lines(t testing.TB, function string) (lines []string) {
+	t.Helper()
+	group := s.Resources[function]
+	if group == "" {
+		t.Fatalf("the stack has no %s", function)
+	}
+	pages := cloudwatchlogs.NewFilterLogEventsPaginator(s.logs, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(context.WithoutCancel(t.Context()))
+		must(t, err)
+		for _, event := range page.Events {
+			lines = append(lines, aws.ToString(event.Message))
+		}
+	}
+	return lines
 }

@@ -3,17 +3,16 @@
 package e2e_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -67,7 +66,7 @@ func TestALostStreamRecordIsHealedByTheSweeperAndItsReplaySendsNothing(t *testin
 	r.next(t)
 	p.becomes(release, client.DeliveryStateDelivered)
 
-	// K10: the record comes after all, and a release behind it shows that it was read.
+	// The record comes after all, and a release behind it shows that it was read.
 	running.enable(t, mapping, true)
 	p.becomes(p.publish(), client.DeliveryStateDelivered)
 	if got := r.requests(); len(got) != 2 || got[0].release() != 1 || got[1].release() != 2 {
@@ -92,6 +91,11 @@ func TestALostMessageIsHealedByTheSweeper(t *testing.T) {
 	running.sweep(t)
 	r.next(t)
 	p.becomes(release, client.DeliveryStateDelivered)
+	eventually(t, "the figure says that a delivery was due for three minutes", func() bool {
+		return slices.ContainsFunc(running.figures(t, "SweepLogs", "OldestDueSeconds"), func(seconds float64) bool {
+			return seconds >= 180 && seconds < 600
+		})
+	}, func() string { return fmt.Sprint(running.figures(t, "SweepLogs", "OldestDueSeconds")) })
 }
 
 func TestADeadLetterThatIsReturnedIsDelivered(t *testing.T) {
@@ -275,50 +279,54 @@ func deadLetter(t *testing.T, is func(body string) bool) *types.Message {
 
 func TestMetricsAreWrittenWhereCloudWatchReadsThem(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
-	p := newProject(t, r)
+	p, refusing := newProject(t, newReceiver(t, http.StatusServiceUnavailable, http.StatusNoContent)), newProject(t, newReceiver(t, http.StatusBadRequest))
+	p.becomes(p.publish(), client.DeliveryStateRetrying)
 	p.becomes(p.publish(), client.DeliveryStateDelivered)
+	p.becomes(1, client.DeliveryStateSkipped)
+	refusing.becomes(refusing.publish(), client.DeliveryStateFailed)
 	running.sweep(t)
 	for function, names := range map[string][]string{
-		"DeliverLogs": {"Delivered", "AttemptMilliseconds", "PublishToDeliveredMilliseconds"},
-		"SweepLogs":   {"OldestDueSeconds"},
+		"OutboxStreamLogs": {"Forwarded"},
+		"DeliverLogs":      {"Delivered", "Failed", "Skipped", "Retries", "AttemptMilliseconds", "PublishToDeliveredMilliseconds"},
+		"SweepLogs":        {"Swept", "OldestDueSeconds"},
 	} {
 		for _, name := range names {
 			eventually(t, name+" is in the log of "+function, func() bool {
-				return running.hasFigure(t, running.Resources[function], name)
+				return len(running.figures(t, function, name)) > 0
 			}, func() string { return "" })
 		}
 	}
 }
 
-// hasFigure says whether a log has a line in the embedded metric format with this
-// figure, and that its value is a number that can be one.
-func (s *stack) hasFigure(t *testing.T, group, name string) bool {
+// figures are a figure's values in a function's log, read out of its lines in the
+// embedded metric format as CloudWatch does it.
+func (s *stack) figures(t *testing.T, function, name string) (values []float64) {
 	t.Helper()
-	pages := cloudwatchlogs.NewFilterLogEventsPaginator(s.logs, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(context.WithoutCancel(t.Context()))
-		must(t, err)
-		for _, event := range page.Events {
-			var line map[string]json.RawMessage
-			if json.Unmarshal([]byte(aws.ToString(event.Message)), &line) != nil || line["_aws"] == nil || line[name] == nil {
-				continue
-			}
-			var value float64
-			must(t, json.Unmarshal(line[name], &value))
-			var embedded struct {
-				Timestamp         int64
-				CloudWatchMetrics []struct {
-					Namespace string
-					Metrics   []struct{ Name, Unit string }
-				}
-			}
-			must(t, json.Unmarshal(line["_aws"], &embedded))
-			if value < 0 || embedded.Timestamp == 0 || len(embedded.CloudWatchMetrics) != 1 || embedded.CloudWatchMetrics[0].Namespace == "" {
-				t.Errorf("%s is written as %s", name, aws.ToString(event.Message))
-			}
-			return true
+	for _, text := range s.lines(t, function) {
+		var line map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &line) != nil || line["_aws"] == nil || line[name] == nil {
+			continue
 		}
+		var value float64
+		must(t, json.Unmarshal(line[name], &value))
+		var embedded struct {
+			Timestamp         int64
+			CloudWatchMetrics []struct {
+				Namespace string
+				Metrics   []struct{ Name, Unit string }
+			}
+		}
+		must(t, json.Unmarshal(line["_aws"], &embedded))
+		named := false
+		for _, directive := range embedded.CloudWatchMetrics {
+			for _, metric := range directive.Metrics {
+				named = named || directive.Namespace != "" && metric.Name == name && metric.Unit != ""
+			}
+		}
+		if value < 0 || embedded.Timestamp == 0 || !named {
+			t.Errorf("%s is written as %s", name, text)
+		}
+		values = append(values, value)
 	}
-	return false
+	return values
 }

@@ -1,7 +1,7 @@
 // Package checked holds the pages of docs to what they say: its tests take the
 // receivers out of receiving.md and run them against requests that internal/webhook
-// signed, and compare security.md with the module's dependencies and the tests
-// that it names.
+// signed, compare security.md with the module's dependencies, and security.md and
+// testing.md with the tests that there are.
 //
 // What needs no more than Go runs with all tests. The receivers in JavaScript and
 // Python have the build tag verifiers and fail where Node or Python is missing;
