@@ -116,6 +116,9 @@ func (r *run) ratios(n, seconds float64) {
 	r.figure("bare client after", r.barely[2].perSecond(), "/s")
 	r.figure("table calls of the bare client", float64(r.barely[0].Calls)/float64(max(1, r.barely[0].Wholes)), "per publish")
 	r.atLeast("rate ÷ bare rate, same calls", n/seconds/whole, "", 0.8)
+	wholes := float64(max(1, r.barely[0].Wholes+r.barely[2].Wholes))
+	r.figure("processor time of the bare client", milliseconds(r.barely[0].client+r.barely[2].client)/wholes, "ms per publish")
+	r.figure("processor time of engine under the bare client", milliseconds(r.barely[0].engine+r.barely[2].engine)/wholes, "ms per publish")
 	r.figure("bare client without tokens' reads", narrow, "/s")
 	r.figure("rate ÷ bare rate without tokens' reads", n/seconds/narrow, "")
 }

@@ -45,13 +45,19 @@ type run struct {
 	before   mark
 	done     mark // when the clients were done
 	after_   mark // when all had ended
-	barely   []rate
+	barely   []barely
 	mapped   mapped
 	kills    []time.Time
 	paces    []float64 // see pace
 	figures  []figure
 	faults   []string
 	mu       sync.Mutex
+}
+
+// barely is what a run of the bare client came to and used.
+type barely struct {
+	rate
+	client, engine time.Duration // of processor
 }
 
 // mark is a moment and all that was used until then.
@@ -277,13 +283,15 @@ func (r *run) bareClient() error {
 			Duration: r.bare, Projects: r.w.bareProjects,
 		}
 		var got rate
+		before := r.w.usages()
 		if err := ask(patient, r.w.address("bare"), "/run", m, &got); err != nil {
 			return fmt.Errorf("bare client: %w", err)
 		}
 		if got.Faults > 0 {
 			return fmt.Errorf("bare client: %d faults", got.Faults)
 		}
-		r.barely = append(r.barely, got)
+		after := r.w.usages()
+		r.barely = append(r.barely, barely{got, after["bare"].CPU - before["bare"].CPU, after["engine"].CPU - before["engine"].CPU})
 	}
 	return nil
 }

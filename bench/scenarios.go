@@ -46,6 +46,9 @@ var scenarios = map[string]func(options) []scenario{
 		s := base("steady", o).withBare(o, 0)
 		s.plan.Rate, s.plan.Duration, s.plan.Publishes = cmp.Or(o.rate, 40), cmp.Or(o.duration, 5*time.Minute), 0
 		s.judge = judgeSteady
+		if s.plan.Rate != 40 {
+			s.name = fmt.Sprintf("steady-%g", s.plan.Rate)
+		}
 		return []scenario{s}
 	},
 	"burst": func(o options) []scenario {
