@@ -53,6 +53,7 @@ var scenarios = map[string]func(options) []scenario{
 	},
 	"burst": func(o options) []scenario {
 		s := base("burst", o).withBare(o, 8*time.Second)
+		s.plan.Clients = cmp.Or(o.clients, 64)
 		s.plan.Await = true
 		s.plan.Publishes, s.plan.Duration = amount(o, 10_000)
 		s.judge = judgeBurst
@@ -60,6 +61,7 @@ var scenarios = map[string]func(options) []scenario{
 	},
 	"million": func(o options) []scenario {
 		s := base("million", o).withBare(o, 8*time.Second)
+		s.plan.Clients = cmp.Or(o.clients, 64)
 		s.plan.Await, s.plan.Saves = true, 4
 		s.plan.Publishes, s.plan.Duration = amount(o, 200_000)
 		s.judge = judgeMillion
