@@ -94,7 +94,7 @@ deploy: install-sam ## Build and deploy to AWS; asks what it needs to know
 ## Check
 
 .PHONY: test test-go test-localstack test-stack
-test: install test-go test-localstack test-stack ## All tests that need Go, make, Python and cargo alone
+test: install test-go test-localstack test-stack ## All tests that need Go, make, git, Python and cargo alone
 	@echo "All tests passed."
 
 test-go: install # vet, and the unit, property and template tests

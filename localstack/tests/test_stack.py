@@ -229,6 +229,11 @@ def test_a_missing_compiler_is_named(tools: Callable[..., Path], tmp_path: Path)
     assert "colophon: a C compiler is missing" in result.stderr
 
 
+def test_a_missing_git_is_named(tools: Callable[..., Path], tmp_path: Path) -> None:
+    result = installer(str(tools("cargo", "cc")), "prerequisites", tools=tmp_path)
+    assert "colophon: git is missing" in result.stderr
+
+
 def test_a_python_that_does_not_fit_is_named(tools: Callable[..., Path], tmp_path: Path) -> None:
     folder = tools()
     old = folder / "python3"
