@@ -61,7 +61,6 @@ var scenarios = map[string]func(options) []scenario{
 	},
 	"million": func(o options) []scenario {
 		s := base("million", o).withBare(o, 8*time.Second)
-		s.plan.Clients = cmp.Or(o.clients, 64)
 		s.plan.Await, s.plan.Saves = true, 4
 		s.plan.Publishes, s.plan.Duration = amount(o, 200_000)
 		s.judge = judgeMillion
