@@ -1,8 +1,9 @@
 package destination
 
 import (
-	"math"
 	"time"
+
+	"colophon/internal/ratelimit"
 )
 
 // A destination's allowance of redeliveries, tries now and test sends together:
@@ -21,17 +22,12 @@ type Spending struct {
 
 // spend takes one from the allowance, or says for how long it is used up.
 func spend(was, now time.Time) (Spending, error) {
-	from := now
-	if was.After(now) {
-		from = was
-	}
-	s := Spending{Was: was, Until: from.Add(AllowanceEach)}
-	if over := s.Until.Sub(now) - AllowanceAtOnce*AllowanceEach; over > 0 {
-		wait := time.Duration(math.Ceil(over.Seconds())) * time.Second
+	until, wait := ratelimit.Limit{Burst: AllowanceAtOnce, Every: AllowanceEach}.Take(was, now)
+	if wait > 0 {
 		e := refuse(CodeTooOften, "This destination was sent to by hand %d times in a short while. "+
 			"Wait %d seconds and try again.", AllowanceAtOnce, int(wait.Seconds()))
 		e.RetryAfter = wait
 		return Spending{}, e
 	}
-	return s, nil
+	return Spending{Was: was, Until: until}, nil
 }
