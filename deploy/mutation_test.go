@@ -19,6 +19,7 @@ type change struct {
 func changes() []change {
 	const resources = "Resources."
 	of := func(id string) string { return resources + id + ".Properties." }
+	const together = "the stack makes tables and key, with names of CloudFormation's, or is given all of them"
 	var list []change
 	add := func(does, path string, to any, finds string) {
 		list = append(list, change{does, path, to, finds})
@@ -44,9 +45,9 @@ func changes() []change {
 	add("a second filter", stream+"FilterCriteria.Filters", []any{tree{"Pattern": "{}"}, tree{"Pattern": "{}"}}, "the stream mapping lets through what rings, and nothing else")
 	add("a filter on the queue", of("DeliverFunctionWork")+"FilterCriteria", tree{"Filters": []any{tree{"Pattern": `{"body":{"v":[1]}}`}}}, "a queue's mapping has no filter, for it would delete what it passes over")
 	add("a filter on the slow queue", of("DeliverFunctionSlowWork")+"FilterCriteria", tree{"Filters": []any{tree{"Pattern": `{"body":{"v":[1]}}`}}}, "a queue's mapping has no filter, for it would delete what it passes over")
-	add("unbounded workers", of("DeliverFunctionWork")+"ScalingConfig", nil, "the queues' mappings run 200 and 50 at once, or what their parameters say")
-	add("unbounded slow workers", of("DeliverFunctionSlowWork")+"ScalingConfig", nil, "the queues' mappings run 200 and 50 at once, or what their parameters say")
-	add("a fixed bound", of("DeliverFunctionWork")+"ScalingConfig.MaximumConcurrency", 200, "the queues' mappings run 200 and 50 at once, or what their parameters say")
+	add("unbounded workers", of("DeliverFunctionWork")+"ScalingConfig", nil, "the queues' mappings run 5 and 2 at once, or what their parameters say")
+	add("unbounded slow workers", of("DeliverFunctionSlowWork")+"ScalingConfig", nil, "the queues' mappings run 5 and 2 at once, or what their parameters say")
+	add("a fixed bound", of("DeliverFunctionWork")+"ScalingConfig.MaximumConcurrency", 5, "the queues' mappings run 5 and 2 at once, or what their parameters say")
 	add("a stream knob that turns nothing", stream+"ParallelizationFactor", 1, "a stream shard is read by one function at once, or by as many as its parameter says")
 
 	for _, q := range []string{"Queue", "SlowQueue"} {
@@ -73,21 +74,26 @@ func changes() []change {
 		add("protection of "+table+" everywhere", of(table)+"DeletionProtectionEnabled", true, "tables are protected against deletion in production, and elsewhere not")
 		add("no key for "+table, of(table)+"KeySchema.1", nil, "the two tables have the keys pk and sk, both texts, and are paid by request")
 		add("no billing mode for "+table, of(table)+"BillingMode", nil, "the two tables have the keys pk and sk, both texts, and are paid by request")
-		add("a name of its own for "+table, of(table)+"TableName", nil, "tables bear the names that the parameters say, of 11 to 48 characters")
-		add("a fixed name for "+table, of(table)+"TableName", "colophon-tables", "tables bear the names that the parameters say, of 11 to 48 characters")
-		add("short names for "+table, "Parameters."+table+"Name.MinLength", 3, "tables bear the names that the parameters say, of 11 to 48 characters")
-		add("no least length for "+table, "Parameters."+table+"Name.MinLength", nil, "tables bear the names that the parameters say, of 11 to 48 characters")
-		add("long names for "+table, "Parameters."+table+"Name.MaxLength", 255, "tables bear the names that the parameters say, of 11 to 48 characters")
-		add("any characters for "+table, "Parameters."+table+"Name.AllowedPattern", nil, "tables bear the names that the parameters say, of 11 to 48 characters")
-		add("a short default for "+table, "Parameters."+table+"Name.Default", "content", "tables bear the names that the parameters say, of 11 to 48 characters")
+		add("a fixed name for "+table, of(table)+"TableName", "colophon-tables", together)
+		add("a default for "+table+"Name", "Parameters."+table+"Name.Default", "colophon-tables", together)
+		add("any characters for "+table+"Name", "Parameters."+table+"Name.AllowedPattern", nil, together)
 	}
 	for _, id := range []string{"ContentTable", "DeliveryTable", "SealingKey"} {
 		for _, policy := range []string{"DeletionPolicy", "UpdateReplacePolicy"} {
-			add("no "+policy+" of "+id, resources+id+"."+policy, nil, "tables and key outlive the stack in production, and elsewhere not")
-			add(policy+" of "+id+" the same everywhere", resources+id+"."+policy, "Retain", "tables and key outlive the stack in production, and elsewhere not")
+			const outlive = "tables and key outlive the stack, in every environment"
+			add("no "+policy+" of "+id, resources+id+"."+policy, nil, outlive)
+			add(policy+" of "+id+" by a condition", resources+id+"."+policy, tree{"Fn::If": []any{"IsProduction", "Retain", "Delete"}}, outlive)
 		}
+		add(id+" made always", resources+id+".Condition", nil, together)
 	}
-	add("no LanguageExtensions", "Written.Transform.0", nil, "tables and key outlive the stack in production, and elsewhere not")
+	add("a second transform", "Written.Transform", []any{"AWS::LanguageExtensions", "AWS::Serverless-2016-10-31"}, "tables and key outlive the stack, in every environment")
+	add("no rule on names", "Rules.TablesAndKeyAreNamedTogether", nil, "tables and key are named together or not at all")
+	for i, name := range []string{"ContentTableName", "DeliveryTableName", "DeliveryStreamArn", "SealingKeyArn"} {
+		one := strconv.Itoa(i)
+		add("a table made beside a given "+name, "Conditions.MakesTablesAndKey.Fn::And."+one, nil, "tables and key are named together or not at all")
+		add("all but "+name+" given", "Rules.TablesAndKeyAreNamedTogether.Assertions.0.Assert.Fn::Or.1.Fn::And."+one, nil, "tables and key are named together or not at all")
+		add(name+" given alone", "Rules.TablesAndKeyAreNamedTogether.Assertions.0.Assert.Fn::Or.0.Fn::And."+one, nil, "tables and key are named together or not at all")
+	}
 	add("no sweep index", of("DeliveryTable")+"GlobalSecondaryIndexes", nil, "the delivery table has the sweep index, of keys alone, and no table has another")
 	add("a full sweep index", of("DeliveryTable")+"GlobalSecondaryIndexes.0.Projection.ProjectionType", "ALL", "the delivery table has the sweep index, of keys alone, and no table has another")
 	add("a sweep index in no order", of("DeliveryTable")+"GlobalSecondaryIndexes.0.KeySchema.1", nil, "the delivery table has the sweep index, of keys alone, and no table has another")
@@ -107,9 +113,9 @@ func changes() []change {
 		add("logs for ever in "+logsOf(function), of(logsOf(function))+"RetentionInDays", nil, "each function logs JSON to its own group, and each group forgets")
 		add("tracing of "+function, of(function)+"TracingConfig", tree{"Mode": "Active"}, "each function is a small binary of its own on the processor that is asked for")
 		add("a fixed processor of "+function, of(function)+"Architectures.0", "arm64", "each function is a small binary of its own on the processor that is asked for")
-		add("a broad role of "+function, of(function)+"Role", tree{"Fn::GetAtt": []any{"ApiGatewayLoggingRole", "Arn"}}, "each function is a small binary of its own on the processor that is asked for")
+		add("a broad role of "+function, of(function)+"Role", tree{"Fn::Sub": "arn:aws:iam::${AWS::AccountId}:role/Administrator"}, "each function is a small binary of its own on the processor that is asked for")
 		add("nothing told to "+function, of(function)+"Environment", nil, "each function is told what it needs, and no more")
-		add("content named to "+function, of(function)+"Environment.Variables.EVERYTHING", tree{"Ref": "ContentTable"}, "each function is told what it needs, and no more")
+		add("the access log named to "+function, of(function)+"Environment.Variables.EVERYTHING", tree{"Ref": "AccessLogs"}, "each function is told what it needs, and no more")
 
 		role := of(roleOf(function))
 		statements := role + "Policies.0.PolicyDocument.Statement."
@@ -156,7 +162,11 @@ func changes() []change {
 	add("no answer of ours to a throttled request", of("Api")+responses+"THROTTLED", nil, "what the gateway answers by itself is a problem document in our own words")
 	add("the gateway's own words", of("Api")+responses+"DEFAULT_4XX.responseTemplates.application/json", `{"type":"about:blank","title":"$context.error.message","requestId":"$context.requestId"}`, "what the gateway answers by itself is a problem document in our own words")
 	add("the account's role from under others", resources+"ApiGatewayLoggingRole.DeletionPolicy", nil, "the gateway's logging role is the account's, made only where that is asked for, and outlives the stack")
-	add("a stage before the account's role", resources+"Api.DependsOn", nil, "the gateway's logging role is the account's, made only where that is asked for, and outlives the stack")
+	const inOrder = "the account gets its logging role after the API is there and before the stage, which logs"
+	add("a stage before the account's role", of("Apiv1Stage")+"Variables", nil, inOrder)
+	add("a logging role for an account without an API", resources+"ApiGatewayAccount.DependsOn", nil, inOrder)
+	add("an API that waits for the account", resources+"Api.DependsOn", "ApiGatewayAccount", inOrder)
+	add("a fixed name for the access log", of("AccessLogs")+"LogGroupName", "/colophon/access", "each function logs JSON to its own group, and each group forgets")
 
 	for _, alarm := range []string{"DeadLettersAlarm", "OnFailureAlarm", "StreamAgeAlarm", "OldestDueAlarm", "SweeperErrorsAlarm", "OurFaultsAlarm"} {
 		add("without "+alarm, resources+alarm, nil, "the six alarms watch what they are named for")

@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,19 +12,19 @@ import (
 
 // The resources that calls are made on, by the names they have in the tables below.
 var arns = map[string]string{
-	"content":         "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-content",
-	"deliveries":      "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery",
-	"sweep index":     "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery/index/sweep",
-	"stream":          "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery/stream/2026-01-01T00:00:00.000",
+	"content":         "arn:aws:dynamodb:eu-west-1:111122223333:table/ContentTable",
+	"deliveries":      "arn:aws:dynamodb:eu-west-1:111122223333:table/DeliveryTable",
+	"sweep index":     "arn:aws:dynamodb:eu-west-1:111122223333:table/DeliveryTable/index/sweep",
+	"stream":          "arn:aws:dynamodb:eu-west-1:111122223333:table/DeliveryTable/stream/2026-01-01T00:00:00.000",
 	"queue":           "arn:aws:sqs:eu-west-1:111122223333:Queue",
 	"slow queue":      "arn:aws:sqs:eu-west-1:111122223333:SlowQueue",
 	"dead letters":    "arn:aws:sqs:eu-west-1:111122223333:DeadLetterQueue",
 	"on failure":      "arn:aws:sqs:eu-west-1:111122223333:OnFailureQueue",
 	"key":             "arn:aws:kms:eu-west-1:111122223333:key/SealingKey",
 	"logs of ":        "arn:aws:logs:eu-west-1:111122223333:log-group:/colophon/colophon/%s:log-stream:2026/11/29/[1]0123",
-	"another table":   "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery2",
-	"another account": "arn:aws:dynamodb:eu-west-1:999999999999:table/colophon-delivery",
-	"another index":   "arn:aws:dynamodb:eu-west-1:111122223333:table/colophon-delivery/index/sweeping",
+	"another table":   "arn:aws:dynamodb:eu-west-1:111122223333:table/DeliveryTable2",
+	"another account": "arn:aws:dynamodb:eu-west-1:999999999999:table/DeliveryTable",
+	"another index":   "arn:aws:dynamodb:eu-west-1:111122223333:table/DeliveryTable/index/sweeping",
 	"another queue":   "arn:aws:sqs:eu-west-1:111122223333:Queue2",
 	"another key":     "arn:aws:kms:eu-west-1:111122223333:key/Other",
 	"a function":      "arn:aws:lambda:eu-west-1:111122223333:function:ApiFunction",
@@ -146,13 +147,23 @@ var ofOneDestination = context(map[string]string{"project": "p1", "destination":
 
 // roles are a stack's roles, ready to be judged.
 type roles struct {
+	places     map[string]string // arns, where the stack is
 	byFunction map[string][]iam.Policy
 	key        iam.Policy
 	err        error // a policy that can't be read: nothing is allowed
 }
 
 func rolesOf(s stack) roles {
-	found := roles{byFunction: map[string][]iam.Policy{}}
+	found := roles{byFunction: map[string][]iam.Policy{}, places: maps.Clone(arns)}
+	if s.resources["ContentTable"] == nil { // named by the parameters
+		found.places["content"] = "arn:aws:dynamodb:eu-west-1:111122223333:table/" + fmt.Sprint(restoredParameters["ContentTableName"])
+		table := "arn:aws:dynamodb:eu-west-1:111122223333:table/" + fmt.Sprint(restoredParameters["DeliveryTableName"])
+		found.places["deliveries"], found.places["sweep index"] = table, table+"/index/sweep"
+		found.places["stream"] = fmt.Sprint(restoredParameters["DeliveryStreamArn"])
+		found.places["key"] = fmt.Sprint(restoredParameters["SealingKeyArn"])
+		// What the stack would have made is another's then.
+		found.places["another table"], found.places["another key"] = arns["deliveries"], arns["key"]
+	}
 	read := func(path string, document any) iam.Policy {
 		p, err := iam.Parse([]byte(text(document)))
 		if err != nil {
@@ -166,7 +177,11 @@ func rolesOf(s stack) roles {
 			found.byFunction[function] = append(found.byFunction[function], read(roleOf(function), at(policy, "PolicyDocument")))
 		}
 	}
-	found.key = read("SealingKey", at(s.resources, "SealingKey.Properties.KeyPolicy"))
+	policy := at(s.resources, "SealingKey.Properties.KeyPolicy")
+	if s.resources["SealingKey"] == nil { // its policy stays as the stack that made it wrote it
+		policy = keyPolicy
+	}
+	found.key = read("SealingKey", policy)
 	return found
 }
 
@@ -175,7 +190,7 @@ func (r roles) judge(function string, wanted right, condition map[string][]strin
 	if r.err != nil {
 		return iam.Decision(r.err.Error())
 	}
-	arn := arns[wanted.on]
+	arn := r.places[wanted.on]
 	if of, is := strings.CutPrefix(wanted.on, "logs of "); is {
 		arn = fmt.Sprintf(arns["logs of "], of)
 	}
@@ -203,56 +218,67 @@ func places() []string {
 	return all
 }
 
-func deployedRoles(t *testing.T) roles {
+// deployedRoles gives the roles of a stack that makes its tables and key, and of one that is given them.
+func deployedRoles(t *testing.T) map[string]roles {
 	t.Helper()
-	s, err := settle(load(t).Transformed, nil)
-	if err != nil {
-		t.Fatal(err)
+	deployed := map[string]roles{}
+	for name, parameters := range map[string]tree{"tables of its own": nil, "tables that are given": restoredParameters} {
+		s, err := settle(load(t).Transformed, parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deployed[name] = rolesOf(s)
 	}
-	return rolesOf(s)
+	return deployed
 }
 
 func TestEachRoleIsGrantedWhatItsCodeCallsAndNothingElse(t *testing.T) {
 	t.Parallel()
-	deployed := deployedRoles(t)
-	for _, function := range functionIDs {
-		t.Run(names[function], func(t *testing.T) {
-			t.Parallel()
-			needed := map[right]string{}
-			for _, c := range append(calls[function], logging(function)) {
-				for _, r := range c.needs {
-					needed[r] = c.does
-				}
+	for name, deployed := range deployedRoles(t) {
+		for _, function := range functionIDs {
+			t.Run(name+"/"+names[function], func(t *testing.T) {
+				t.Parallel()
+				judgeEachRight(t, deployed, function)
+			})
+		}
+	}
+}
+
+func judgeEachRight(t *testing.T, deployed roles, function string) {
+	needed := map[right]string{}
+	for _, c := range append(calls[function], logging(function)) {
+		for _, r := range c.needs {
+			needed[r] = c.does
+		}
+	}
+	for _, action := range actions {
+		for _, place := range places() {
+			r := right{action, place}
+			decision := deployed.judge(function, r, ofOneDestination)
+			does, is := needed[r]
+			delete(needed, r)
+			switch {
+			case is && decision != iam.Allowed:
+				t.Errorf("%s is refused (%s), and is needed to %s", r, decision, does)
+			case !is && decision == iam.Allowed:
+				t.Errorf("%s is granted, and no call needs it", r)
 			}
-			for _, action := range actions {
-				for _, place := range places() {
-					r := right{action, place}
-					decision := deployed.judge(function, r, ofOneDestination)
-					does, is := needed[r]
-					delete(needed, r)
-					switch {
-					case is && decision != iam.Allowed:
-						t.Errorf("%s is refused (%s), and is needed to %s", r, decision, does)
-					case !is && decision == iam.Allowed:
-						t.Errorf("%s is granted, and no call needs it", r)
-					}
-				}
-			}
-			for r := range needed {
-				t.Errorf("%s is needed and was not asked for: the list of actions lacks it", r)
-			}
-		})
+		}
+	}
+	for r := range needed {
+		t.Errorf("%s is needed and was not asked for: the list of actions lacks it", r)
 	}
 }
 
 // I6, in the words of the design.
 func TestNoOtherRoleThanTheApisReachesContent(t *testing.T) {
 	t.Parallel()
-	deployed := deployedRoles(t)
-	for _, function := range []string{"OutboxStreamFunction", "DeliverFunction", "SweepFunction"} {
-		for _, action := range actions {
-			if decision := deployed.judge(function, right{action, "content"}, nil); decision != iam.ImplicitDeny {
-				t.Errorf("%s, %s on content: %s", names[function], action, decision)
+	for name, deployed := range deployedRoles(t) {
+		for _, function := range []string{"OutboxStreamFunction", "DeliverFunction", "SweepFunction"} {
+			for _, action := range actions {
+				if decision := deployed.judge(function, right{action, "content"}, nil); decision != iam.ImplicitDeny {
+					t.Errorf("%s: %s, %s on content: %s", name, names[function], action, decision)
+				}
 			}
 		}
 	}
@@ -260,9 +286,10 @@ func TestNoOtherRoleThanTheApisReachesContent(t *testing.T) {
 
 func TestSealingIsBoundToOneDestination(t *testing.T) {
 	t.Parallel()
-	deployed := deployedRoles(t)
-	for _, found := range sealing(deployed) {
-		t.Error(found)
+	for name, deployed := range deployedRoles(t) {
+		for _, found := range sealing(deployed) {
+			t.Errorf("%s: %s", name, found)
+		}
 	}
 }
 

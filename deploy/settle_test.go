@@ -30,6 +30,27 @@ type stack struct {
 
 // settle does what CloudFormation does between a template and its resources. Physical names are the logical ids.
 func settle(transformed tree, parameters tree) (stack, error) {
+	s, err := newSettler(transformed, parameters)
+	if err != nil {
+		return stack{}, err
+	}
+	var done stack
+	if done.refused, err = s.refused(); err != nil {
+		return stack{}, err
+	}
+	if done.resources, err = s.resources(slices.Collect(maps.Keys(section(transformed, "Resources")))...); err != nil {
+		return stack{}, err
+	}
+	outputs, err := s.value(section(transformed, "Outputs"))
+	if err != nil {
+		return stack{}, fmt.Errorf("outputs: %w", err)
+	}
+	done.outputs = outputs.(tree)
+	return done, nil
+}
+
+// newSettler takes a template and the parameters whose defaults do not count.
+func newSettler(transformed, parameters tree) (settler, error) {
 	s := settler{template: transformed, parameters: maps.Clone(pseudoParameters)}
 	for name, p := range section(transformed, "Parameters") {
 		if byDefault, has := p.(tree)["Default"]; has {
@@ -38,42 +59,50 @@ func settle(transformed tree, parameters tree) (stack, error) {
 	}
 	for name, value := range parameters {
 		if _, known := s.parameters[name]; !known {
-			return stack{}, fmt.Errorf("there is no parameter %q", name)
+			return settler{}, fmt.Errorf("there is no parameter %q", name)
 		}
 		s.parameters[name] = value
 	}
-	var done stack
-	for name, rule := range section(transformed, "Rules") {
+	return s, nil
+}
+
+// refused gives the descriptions of all rules' assertions that the parameters do not meet.
+func (s settler) refused() ([]string, error) {
+	var all []string
+	for name, rule := range section(s.template, "Rules") {
 		refused, err := s.refusedBy(rule.(tree))
 		if err != nil {
-			return stack{}, fmt.Errorf("rule %s: %w", name, err)
+			return nil, fmt.Errorf("rule %s: %w", name, err)
 		}
-		done.refused = append(done.refused, refused...)
+		all = append(all, refused...)
 	}
-	done.resources = tree{}
-	for id, resource := range section(transformed, "Resources") {
-		r := resource.(tree)
+	return all, nil
+}
+
+// resources settles some, and leaves out those that a condition leaves out.
+func (s settler) resources(ids ...string) (tree, error) {
+	settled := tree{}
+	for _, id := range ids {
+		r, is := section(s.template, "Resources")[id].(tree)
+		if !is {
+			continue
+		}
 		if condition, has := r["Condition"].(string); has {
 			holds, err := s.condition(condition)
 			if err != nil {
-				return stack{}, fmt.Errorf("resource %s: %w", id, err)
+				return nil, fmt.Errorf("resource %s: %w", id, err)
 			}
 			if !holds {
 				continue
 			}
 		}
-		settled, err := s.value(r)
+		value, err := s.value(r)
 		if err != nil {
-			return stack{}, fmt.Errorf("resource %s: %w", id, err)
+			return nil, fmt.Errorf("resource %s: %w", id, err)
 		}
-		done.resources[id] = settled
+		settled[id] = value
 	}
-	outputs, err := s.value(section(transformed, "Outputs"))
-	if err != nil {
-		return stack{}, fmt.Errorf("outputs: %w", err)
-	}
-	done.outputs = outputs.(tree)
-	return done, nil
+	return settled, nil
 }
 
 func section(template tree, name string) tree {
@@ -181,10 +210,10 @@ func (s settler) ref(id string) (any, error) {
 	switch kind {
 	case "AWS::SQS::Queue":
 		return fmt.Sprintf("https://sqs.%s.amazonaws.com/%s/%s", region, account, id), nil
-	case "AWS::DynamoDB::Table":
-		return s.value(properties["TableName"])
 	case "AWS::Logs::LogGroup":
-		return s.value(properties["LogGroupName"])
+		if name, has := properties["LogGroupName"]; has {
+			return s.value(name)
+		}
 	}
 	return id, nil
 }
@@ -228,6 +257,15 @@ func (s settler) resource(id string) (kind string, properties tree, err error) {
 	r, ok := section(s.template, "Resources")[id].(tree)
 	if !ok {
 		return "", nil, fmt.Errorf("there is no resource %q", id)
+	}
+	if condition, has := r["Condition"].(string); has {
+		holds, err := s.condition(condition)
+		if err != nil {
+			return "", nil, err
+		}
+		if !holds {
+			return "", nil, fmt.Errorf("resource %q is left out by its condition, and is referred to", id)
+		}
 	}
 	kind, _ = r["Type"].(string)
 	return kind, section(r, "Properties"), nil
@@ -288,6 +326,23 @@ func (s settler) holds(c any) (bool, error) {
 		holds, err := s.holds(a[0])
 		return !holds, err
 	}
+	for function, whenAny := range map[string]bool{"Fn::And": false, "Fn::Or": true} {
+		a, is := test[function].([]any)
+		if !is || len(a) < 2 || len(a) > 10 { // CloudFormation takes two to ten
+			continue
+		}
+		result := !whenAny
+		for _, part := range a {
+			holds, err := s.holds(part)
+			if err != nil {
+				return false, err
+			}
+			if holds == whenAny {
+				result = whenAny
+			}
+		}
+		return result, nil
+	}
 	return false, fmt.Errorf("condition %v is not understood", c)
 }
 
@@ -347,13 +402,14 @@ func TestSettlingDoesAsCloudFormationDoes(t *testing.T) {
 	document := `{
 	  "Parameters": {"Stage": {"Default": "one"}, "Count": {"Default": 0}},
 	  "Conditions": {"IsOne": {"Fn::Equals": [{"Ref": "Stage"}, "one"]}, "IsOther": {"Fn::Not": [{"Condition": "IsOne"}]},
-	                 "Counts": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Count"}, "0"]}]}},
+	                 "Counts": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Count"}, "0"]}]},
+	                 "Both": {"Fn::And": [{"Condition": "IsOne"}, {"Condition": "Counts"}]}, "Either": {"Fn::Or": [{"Condition": "IsOne"}, {"Condition": "Counts"}]}},
 	  "Rules": {"R": {"RuleCondition": {"Fn::Equals": [{"Ref": "Stage"}, "two"]},
 	                  "Assertions": [{"Assert": {"Fn::Equals": [{"Ref": "Count"}, "1"]}, "AssertDescription": "count one"}]}},
 	  "Resources": {
 	    "Q": {"Type": "AWS::SQS::Queue", "Properties": {"Tag": {"Fn::Sub": ["${Stage}-${AWS::Region}-${Q.Arn}-${Own}", {"Own": {"Ref": "Count"}}]},
 	          "Left": {"Fn::If": ["IsOne", {"Ref": "AWS::NoValue"}, "there"]}, "List": [{"Ref": "AWS::NoValue"}, {"Ref": "Q"}]}},
-	    "Sometimes": {"Type": "T", "Condition": "IsOther"}
+	    "Sometimes": {"Type": "T", "Condition": "IsOther"}, "WithBoth": {"Type": "T", "Condition": "Both"}, "WithEither": {"Type": "T", "Condition": "Either"}
 	  },
 	  "Outputs": {"Group": {"Value": {"Fn::GetAtt": ["Q", "Arn"]}}}
 	}`
@@ -378,6 +434,9 @@ func TestSettlingDoesAsCloudFormationDoes(t *testing.T) {
 		{"the other branch of a condition", at(two.resources, "Q.Properties.Left"), `"there"`},
 		{"a resource is left out by its condition", at(one.resources, "Sometimes"), `null`},
 		{"a resource is there by its condition", at(two.resources, "Sometimes.Type"), `"T"`},
+		{"not both of two conditions", at(one.resources, "WithBoth"), `null`},
+		{"one of two conditions", at(one.resources, "WithEither.Type"), `"T"`},
+		{"neither of two conditions", at(two.resources, "WithEither"), `null`},
 		{"a rule whose condition does not hold refuses nothing", one.refused, `null`},
 		{"a rule refuses with its description", two.refused, `["count one"]`},
 		{"an output's attribute", at(one.outputs, "Group.Value"), `"arn:aws:sqs:eu-west-1:111122223333:Q"`},
@@ -391,6 +450,9 @@ func TestSettlingDoesAsCloudFormationDoes(t *testing.T) {
 		`{"Resources": {"A": {"Properties": {"P": {"Fn::Cidr": []}}}}}`,
 		`{"Resources": {"A": {"Properties": {"P": {"Fn::GetAtt": "A.Colour"}}}}}`,
 		`{"Resources": {"A": {"Condition": "Nothing"}}}`,
+		`{"Parameters": {"P": {"Default": "1"}}, "Conditions": {"C": {"Fn::Equals": [{"Ref": "P"}, "2"]}},
+		  "Resources": {"A": {"Type": "T", "Condition": "C"}, "B": {"Properties": {"P": {"Ref": "A"}}}}}`,
+		`{"Conditions": {"C": {"Fn::And": [{"Fn::Equals": ["a", "a"]}]}}, "Resources": {"A": {"Condition": "C"}}}`,
 		`{"Conditions": {"C": {"Fn::Mystery": []}}, "Resources": {"A": {"Condition": "C"}}}`,
 	} {
 		var template tree

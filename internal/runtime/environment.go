@@ -28,9 +28,12 @@ type API struct {
 	AllowsLoopback bool   // destinations may be loopback addresses
 }
 
-// OutboxStream is the outbox-stream function's environment.
+// OutboxStream is the outbox-stream function's environment. It reads no table, and
+// refuses a stream that is not the delivery table's all the same: the mapping would
+// forward another table's deliveries, and leave this one's to the sweeper.
 type OutboxStream struct {
 	Stage          Stage
+	DeliveryStream string // ARN, of the delivery table
 	QueueURL       string
 	OnFailureQueue string // URL
 	Namespace      string // of the metrics
@@ -76,6 +79,7 @@ func ReadOutboxStream(getenv func(string) string) (OutboxStream, error) {
 	r := reader{getenv: getenv}
 	e := OutboxStream{
 		Stage:          r.stage(),
+		DeliveryStream: r.streamOf("DELIVERY_STREAM_ARN", "DELIVERY_TABLE"),
 		QueueURL:       r.address("QUEUE_URL"),
 		OnFailureQueue: r.address("ON_FAILURE_QUEUE_URL"),
 		Namespace:      r.namespace(),
@@ -165,6 +169,16 @@ func (r *reader) loopback(stage Stage) bool {
 	}
 	r.complain("%s is neither true nor false", name)
 	return false
+}
+
+// streamOf reads the ARN of a stream, which must be the table's.
+func (r *reader) streamOf(stream, table string) string {
+	arn, name := r.need(stream), r.need(table)
+	if arn != "" && name != "" && !strings.Contains(arn, ":table/"+name+"/stream/") {
+		r.complain("%s is not a stream of the table that %s names: "+
+			"set the stack's parameters DeliveryStreamArn and DeliveryTableName to one table's", stream, table)
+	}
+	return arn
 }
 
 func (r *reader) namespace() string {

@@ -11,6 +11,7 @@ import (
 // complete is an environment in which every function starts.
 var complete = map[string]string{
 	"CONTENT_TABLE": "colophon-content", "DELIVERY_TABLE": "colophon-delivery",
+	"DELIVERY_STREAM_ARN":   "arn:aws:dynamodb:eu-west-1:123456789012:table/colophon-delivery/stream/2026-01-01T00:00:00.000",
 	"QUEUE_URL":             "https://sqs.eu-west-1.amazonaws.com/123456789012/queue",
 	"SLOW_QUEUE_URL":        "https://sqs.eu-west-1.amazonaws.com/123456789012/slow",
 	"DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
@@ -38,7 +39,8 @@ func TestEachFunctionReadsItsEnvironment(t *testing.T) {
 	}
 	stream, err := runtime.ReadOutboxStream(with(nil))
 	if want := (runtime.OutboxStream{
-		Stage: runtime.Staging, QueueURL: complete["QUEUE_URL"], OnFailureQueue: complete["ON_FAILURE_QUEUE_URL"], Namespace: "Staging/Colophon",
+		Stage: runtime.Staging, DeliveryStream: complete["DELIVERY_STREAM_ARN"],
+		QueueURL: complete["QUEUE_URL"], OnFailureQueue: complete["ON_FAILURE_QUEUE_URL"], Namespace: "Staging/Colophon",
 	}); err != nil || stream != want {
 		t.Errorf("got %+v, %v", stream, err)
 	}
@@ -97,6 +99,10 @@ func TestAFunctionWithAWrongEnvironmentDoesNotStartAndSaysAllThatIsWrong(t *test
 			[]string{"SEALING_KEY_ID is missing", "DELIVERY_TABLE is missing"}},
 		{"outbox-stream without queues", outboxStream, map[string]string{"QUEUE_URL": "", "ON_FAILURE_QUEUE_URL": ""},
 			[]string{": QUEUE_URL is missing", "ON_FAILURE_QUEUE_URL is missing"}},
+		{"outbox-stream without table and stream", outboxStream, map[string]string{"DELIVERY_TABLE": "", "DELIVERY_STREAM_ARN": ""},
+			[]string{"DELIVERY_TABLE is missing", "DELIVERY_STREAM_ARN is missing"}},
+		{"outbox-stream with another table's stream", outboxStream, map[string]string{"DELIVERY_TABLE": "colophon-deliver"},
+			[]string{"DELIVERY_STREAM_ARN is not a stream of the table that DELIVERY_TABLE names: set the stack's parameters DeliveryStreamArn"}},
 		{"sweep without table and queue", sweep, map[string]string{"DELIVERY_TABLE": "", "QUEUE_URL": ""},
 			[]string{"DELIVERY_TABLE is missing", "QUEUE_URL is missing"}},
 	}

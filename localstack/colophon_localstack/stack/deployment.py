@@ -66,7 +66,14 @@ class Deployment:
         known = self.template.get("Parameters", {})
         if unknown := sorted(set(settings.parameters) - set(known)):
             raise Failed(f"{settings.template.name} has no parameter {', '.join(unknown)}.")
-        defaults = {"Architecture": architecture(), "Environment": "local", "AllowLoopbackReceivers": "true"}
+        defaults = {
+            "Architecture": architecture(),
+            "Environment": "local",
+            "AllowLoopbackReceivers": "true",
+            # The template's leave room in a new account of AWS; a process of this machine's counts in no account.
+            "DeliverConcurrency": "200",
+            "SlowDeliverConcurrency": "50",
+        }
         self.parameters = {**{name: value for name, value in defaults.items() if name in known}, **settings.parameters}
 
     def _bootstrap(self, function: str) -> Path:
