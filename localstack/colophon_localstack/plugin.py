@@ -28,10 +28,11 @@ class ColophonExecutorPlugin(RuntimeExecutorPlugin):
 def install_colophon() -> None:
     import atexit
 
-    from colophon_localstack import authorization, endpoints, engine, mends, pollers
+    from colophon_localstack import authorization, endpoints, engine, gateway, mends, pollers
     from colophon_localstack.environments import ENVIRONMENTS
 
     mends.install()
+    gateway.install()
     engine.install(on_write=pollers.WRITES.tell)
     pollers.install()
     if os.environ.get("COLOPHON_CHECK_ROLES", "1") != "0":

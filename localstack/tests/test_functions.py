@@ -231,7 +231,7 @@ def test_deleting_a_function_ends_its_processes(make_function: Any, stack: Stack
 def test_the_api_has_a_stable_address_and_invokes_its_function(stack: Stack) -> None:
     assert stack.state["api"] == f"{stack.state['endpoint']}/_aws/execute-api/colophon/v1"
     with urllib.request.urlopen(urllib.request.Request(f"{stack.state['api']}/command", method="POST", data=b"")) as answer:
-        assert int(answer.read()) in [one["pid"] for one in stack.environments("CommandFunction")]
+        assert json.load(answer)["pid"] in [one["pid"] for one in stack.environments("CommandFunction")]
 
 
 def test_nothing_listens_beyond_loopback(stack: Stack) -> None:

@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,19 @@ type command struct {
 	Bytes   int    `json:"bytes"`   // large's size
 	Message string `json:"message"` // print's and sleep's line, error's text
 
-	HTTPMethod string `json:"httpMethod"` // of an API's event
+	// Of an API's event.
+	HTTPMethod      string            `json:"httpMethod"`
+	Headers         map[string]string `json:"headers"`
+	Body            string            `json:"body"`
+	IsBase64Encoded bool              `json:"isBase64Encoded"`
+}
+
+// echo is what an API's caller gets: what came.
+type echo struct {
+	PID     int               `json:"pid"`
+	Method  string            `json:"method"`
+	Headers map[string]string `json:"headers"`
+	Body    []byte            `json:"body"`
 }
 
 type answer struct {
@@ -91,7 +104,7 @@ func handle(ctx context.Context, c command) (any, error) {
 		a.Remaining = time.Until(deadline).Seconds()
 	}
 	if c.HTTPMethod != "" {
-		return map[string]any{"statusCode": http.StatusOK, "body": fmt.Sprint(a.PID)}, nil
+		return answerToAPI(c)
 	}
 	switch c.Do {
 	case "error":
@@ -122,4 +135,16 @@ func handle(ctx context.Context, c command) (any, error) {
 		}
 	}
 	return a, nil
+}
+
+func answerToAPI(c command) (any, error) {
+	body := []byte(c.Body)
+	if c.IsBase64Encoded {
+		var err error
+		if body, err = base64.StdEncoding.DecodeString(c.Body); err != nil {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(echo{PID: os.Getpid(), Method: c.HTTPMethod, Headers: c.Headers, Body: body})
+	return map[string]any{"statusCode": http.StatusOK, "body": string(text)}, err
 }
