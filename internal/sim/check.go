@@ -40,7 +40,8 @@ type duty struct {
 	out      int64 // attempts of this round whose bytes left
 	numbers  map[int64]bool
 	expired  bool
-	damaged  bool // nothing but its end is asked of it
+	damaged  bool   // nothing but its end is asked of it
+	shown    moment // readers meet it from then on; negative: not yet
 }
 
 func (d *duty) terminal() bool { return delivery.Status(d.status).Terminal() }
@@ -105,7 +106,8 @@ func (c *check) called(pk string) string {
 }
 
 // committed sees a write or a transaction at the moment at which it is decided.
-func (c *check) committed(origin *task, changes []change) {
+// Who asked for it had begun to read what it is about at the moment read.
+func (c *check) committed(origin *task, read moment, changes []change) {
 	var slot *change
 	for i := range changes {
 		if ch := &changes[i]; ch.table == deliveryTable && ch.key.SK == "SLOT" {
@@ -122,12 +124,12 @@ func (c *check) committed(origin *task, changes []change) {
 		}
 	}
 	if slot != nil {
-		c.slot(origin, slot)
+		c.slot(origin, read, slot)
 	}
 }
 
 // slot sees a change of a slot.
-func (c *check) slot(origin *task, ch *change) {
+func (c *check) slot(origin *task, read moment, ch *change) {
 	w, a := c.w, c.byKey(ch.key.PK)
 	a.slot = ch.new
 	if a.damaged {
@@ -160,12 +162,12 @@ func (c *check) slot(origin *task, ch *change) {
 		if state := delivery.SlotState(textOf(ch.old["state"])); state != delivery.SlotActive {
 			w.violate(ruleActive, "%s claims %s, which is %s", origin.process.name, a.name, state)
 		}
-		c.claimed(origin, a, after)
+		c.claimed(origin, read, a, after)
 	}
 }
 
 // claimed sees a new holder.
-func (c *check) claimed(origin *task, a *address, holder store.Item) {
+func (c *check) claimed(origin *task, read moment, a *address, holder store.Item) {
 	w := c.w
 	w.counts.Claims++
 	token := textOf(holder["token"])
@@ -194,6 +196,12 @@ func (c *check) claimed(origin *task, a *address, holder store.Item) {
 	if cl.duty.terminal() || cl.duty.round != cl.round {
 		w.violate(ruleOver, "%s claims release %d of round %d for %s; it is %s in round %d",
 			origin.process.name, cl.duty.release, cl.round, a.name, cl.duty.status, cl.duty.round)
+	}
+	for release, newer := range a.duties {
+		if release > cl.duty.release && cl.duty.over == 0 && newer.shown >= 0 && newer.shown < read && !newer.expired && !newer.damaged {
+			w.violate(ruleShown, "%s claims release %d for %s; release %d was there to be read", origin.process.name, cl.duty.release, a.name, a.newest)
+			break
+		}
 	}
 	// A process reads its clock before it claims, and its clock may have moved since.
 	if now := w.start.Add(w.now).Add(2 * delivery.ClockAllowance); now.UnixMilli() < cl.duty.tryAt {
@@ -291,7 +299,7 @@ func (c *check) announced(origin *task, a *address, release int64, item store.It
 	w := c.w
 	d := &duty{
 		of: a, release: release, status: textOf(item["status"]), round: numberOf(item["round"]),
-		id: textOf(item["webhookId"]), body: textOf(item["body"]), numbers: map[int64]bool{},
+		id: textOf(item["webhookId"]), body: textOf(item["body"]), numbers: map[int64]bool{}, shown: -1,
 	}
 	if other := c.ids[d.id]; other != nil {
 		w.violate(ruleOwnID, "release %d for %s has the id of release %d for %s", release, a.name, other.release, other.of.name)
@@ -304,6 +312,14 @@ func (c *check) announced(origin *task, a *address, release int64, item store.It
 	c.damage(d, store.Key{PK: "P#" + a.Project + "#D#" + a.ID, SK: fmt.Sprintf("R#%012d", release)})
 	c.pending++
 	w.tell("%s announces release %d to %s", origin.process.name, release, a.name)
+}
+
+// shown sees that readers can meet a new delivery from now on.
+func (c *check) shown(k store.Key) {
+	release, _ := strconv.ParseInt(strings.TrimPrefix(k.SK, "R#"), 10, 64)
+	if d := c.byKey(k.PK).duties[release]; d != nil {
+		d.shown = c.w.now
+	}
 }
 
 // expired sees that a delivery is gone after its time.

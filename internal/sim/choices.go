@@ -25,6 +25,7 @@ const (
 	faultTwice                   // the SDK asks twice
 	faultSplit                   // a transaction's items become visible one after another
 	faultTorn                    // a query reads one item after another
+	faultShort                   // a query answers with a page that ends early
 	faultSlowCall                // a call takes seconds
 	faultOutage                  // a table refuses most calls for a while
 	faultCrash                   // a process is killed
@@ -48,7 +49,7 @@ const (
 
 // rates say how often a fault happens, in 10,000 chances of it.
 var rates = [labels]uint32{
-	faultThrottle: 60, faultConflict: 60, faultUnknown: 60, faultTwice: 60, faultSplit: 400, faultTorn: 400,
+	faultThrottle: 60, faultConflict: 60, faultUnknown: 60, faultTwice: 60, faultSplit: 400, faultTorn: 400, faultShort: 200,
 	faultSlowCall: 100, faultOutage: 10, faultCrash: 60, faultFreeze: 40, faultClock: 100,
 	faultStreamLoss: 300, faultQueueLoss: 200, faultQueueTwice: 300, faultQueueDelay: 100, faultQueueSend: 200,
 	faultAck: 200, faultSeal: 100, faultOurs: 50, faultPanic: 30, faultPoison: 20, faultIndexLag: 300, faultExpire: 100,

@@ -84,12 +84,19 @@ func (t *tables) queryIndex(ctx context.Context, q store.Query) (store.Page, err
 		return store.Page{}, err
 	}
 	var page store.Page
+	limit := t.limit(q)
+	if limit == 0 {
+		page.Last = q.After
+	}
 	for _, e := range t.index.found(t.w.now, q) {
+		if limit == 0 {
+			break
+		}
 		page.Items = append(page.Items, store.Item{
 			"pk": store.Text(e.key.PK), "sk": store.Text(e.key.SK),
 			"sweepShard": store.Number(e.shard), "sweepAt": store.Number(e.sweepAt),
 		})
-		if q.Limit > 0 && len(page.Items) == int(q.Limit) {
+		if len(page.Items) == limit {
 			page.Last = page.Items[len(page.Items)-1]
 			break
 		}

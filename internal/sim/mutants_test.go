@@ -197,6 +197,15 @@ func publisher(prefixes ...string) mutant {
 	}}
 }
 
+// hasty takes the first page of a query for the whole.
+type hasty struct{ store.Engine }
+
+func (h hasty) Query(ctx context.Context, q store.Query) (store.Page, error) {
+	page, err := h.Engine.Query(ctx, q)
+	page.Last = nil
+	return page, err
+}
+
 // sending changes what is sent.
 type sending struct {
 	delivery.Sender
@@ -238,7 +247,7 @@ var mutants = []named{
 	{"the clock is not asked before the first byte", []string{ruleInLease}, mutant{Unguarded: true}},
 	{"the clock stands still with its sandbox", []string{ruleInLease}, mutant{Monotonic: true}},
 	{"bytes arrive after their attempt", []string{ruleOrder, ruleOver}, mutant{LateBytes: true}},
-	{"nobody looks whether there is a newer release", []string{ruleOrder}, worker(func(p *ports) {
+	{"nobody looks whether there is a newer release", []string{ruleShown, ruleOrder}, worker(func(p *ports) {
 		through := map[int64]int64{} // by the slot's version
 		p.read = func(r *delivery.Reading) {
 			through[r.Slot.Version] = r.Slot.SentThrough
@@ -248,6 +257,7 @@ var mutants = []named{
 		}
 		p.reclaim = func(read *delivery.Slot) { read.SentThrough = through[read.Version] }
 	})},
+	{"a short page is taken for the whole", []string{ruleShown}, mutant{Engine: func(_ *World, e store.Engine) store.Engine { return hasty{e} }}},
 	{"two releases share an id", []string{ruleOwnID}, mutant{Contents: func(w *World, c *content.Config) {
 		announce := c.Announce
 		c.Announce = func(a content.Announcement) (string, []byte, error) {

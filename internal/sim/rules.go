@@ -8,6 +8,7 @@ const (
 	ruleEnd          = "I2 nothing is written over an end"
 	ruleTrue         = "I2 what is recorded is what the attempt told"
 	ruleOrder        = "I3 nothing after a newer release"
+	ruleShown        = "I3 no older release is claimed where a newer one can be read"
 	ruleForce        = "I3 a forced redelivery only over what the person saw"
 	ruleSameBytes    = "I4 all attempts carry the same id and body"
 	ruleOwnID        = "I4 ids are never shared"

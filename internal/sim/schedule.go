@@ -78,6 +78,7 @@ type task struct {
 	point killpoint.Name // that it passed last
 	claim *claim         // what it sends under
 	asked *asked         // what its person is about
+	read  moment         // at which it began to read a destination, the last time
 }
 
 // thread is a coroutine that runs tasks, one after another: making one costs

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"sort"
 	"strconv"
@@ -209,11 +210,18 @@ func (t *tables) Query(ctx context.Context, q store.Query) (store.Page, error) {
 		t.w.counts.Torn++
 		t.w.tell("%s reads %s while it may be changing", t.w.current.process.name, t.w.check.called(textOf(q.PK)))
 	}
+	if q.Table == t.delivery && textOf(q.To) == "SLOT" && q.After == nil {
+		t.w.current.read = t.w.now
+	}
+	limit := t.limit(q)
 	from, to := textOf(q.From), textOf(q.To)
 	after := textOf(q.After["sk"])
 	pk := textOf(q.PK)
 	page := store.Page{Items: make([]store.Item, 0, 4)}
-	for {
+	if limit == 0 {
+		page.Last = q.After
+	}
+	for limit != 0 {
 		c := t.following(t.table(q.Table).partitions[pk], after, from, to, q.To != nil, q.Descending)
 		if c == nil {
 			break
@@ -223,7 +231,7 @@ func (t *tables) Query(ctx context.Context, q store.Query) (store.Page, error) {
 			continue
 		}
 		page.Items = append(page.Items, c.item)
-		if q.Limit > 0 && len(page.Items) == int(q.Limit) {
+		if len(page.Items) == limit {
 			page.Last = store.Item{"pk": store.Text(pk), "sk": store.Text(after)}
 			break
 		}
@@ -233,6 +241,24 @@ func (t *tables) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	}
 	t.w.back()
 	return page, nil
+}
+
+// limit is how many items a query's page holds: DynamoDB may end one early, after
+// any item, and with none where it goes on from another page.
+func (t *tables) limit(q store.Query) int {
+	limit := math.MaxInt
+	if q.Limit > 0 {
+		limit = int(q.Limit)
+	}
+	if !t.w.happens(faultShort) {
+		return limit
+	}
+	t.w.tell("%s gets a short page", t.w.current.process.name)
+	least := 1
+	if q.After != nil {
+		least = 0
+	}
+	return min(limit, least+t.w.choices.below(faultShort, 3))
 }
 
 // underWay says whether a transaction is visible in part where a query reads.
@@ -305,6 +331,7 @@ func (t *tables) lateness() moment {
 type request struct {
 	token  string // of a transaction
 	writes []store.Write
+	read   moment // at which its sender had begun to read what it writes
 }
 
 // Write carries one write out and returns the item as it made it.
@@ -338,6 +365,7 @@ func (t *tables) ask(ctx context.Context, r request) (item store.Item, err error
 		}
 		return nil, errNoAnswer
 	}
+	r.read = w.current.read
 	visible := moment(0) // from now, until all of it can be seen
 	switch t.fate() {
 	case fateDone:
@@ -411,7 +439,7 @@ func (t *tables) carryOut(origin *task, r request) (item store.Item, visible mom
 		}
 	}
 	if t.w.check != nil {
-		t.w.check.committed(origin, tx.changes)
+		t.w.check.committed(origin, r.read, tx.changes)
 	}
 	visible = t.show(tx)
 	if r.token != "" {
@@ -478,6 +506,9 @@ func (t *tables) set(c *cell, ch change) {
 	c.item = ch.new
 	if ch.table != t.delivery {
 		return
+	}
+	if ch.old == nil && t.w.check != nil {
+		t.w.check.shown(c.key)
 	}
 	t.index.follow(t.w, c)
 	if _, rings := ch.new["ring"]; rings {

@@ -96,8 +96,8 @@ func (s *Contents) ListProjects(ctx context.Context, after string, limit int) ([
 	if err != nil {
 		return nil, contentFault("list projects", err)
 	}
-	keys := make([]Key, len(listed))
-	for i, item := range listed {
+	keys := make([]Key, len(listed.Items))
+	for i, item := range listed.Items {
 		keys[i] = metaKey(textOf(item[attrSK]))
 	}
 	items, err := batch(ctx, s.engine, s.table, keys)
@@ -106,7 +106,7 @@ func (s *Contents) ListProjects(ctx context.Context, after string, limit int) ([
 	}
 	projects := make([]content.Project, 0, len(keys))
 	for i, key := range keys {
-		p, err := decodeProject(textOf(listed[i][attrSK]), items[key])
+		p, err := decodeProject(textOf(listed.Items[i][attrSK]), items[key])
 		if err != nil {
 			return nil, err
 		}
@@ -132,17 +132,17 @@ func (s *Contents) Draft(ctx context.Context, project, path string) (content.Dra
 
 // LastVersion reads the newest entry of a draft's history: a deleted draft's too.
 func (s *Contents) LastVersion(ctx context.Context, project, path string) (int64, error) {
-	items, err := collect(ctx, s.engine, Query{
+	page, err := collect(ctx, s.engine, Query{
 		Table: s.table, PK: Text(projectPK(project)), Descending: true,
 		From: Text(saveKey(project, path, 0).SK), To: Text(saveKey(project, path, 1e12-1).SK),
 	}, 1)
 	if err != nil {
 		return 0, contentFault("read a draft's last version", err)
 	}
-	if len(items) == 0 {
+	if len(page.Items) == 0 {
 		return 0, nil
 	}
-	a := &attributes{item: items[0]}
+	a := &attributes{item: page.Items[0]}
 	return a.positive(attrVersion), a.faultIn("history of a draft")
 }
 
@@ -155,12 +155,12 @@ func (s *Contents) ListDrafts(ctx context.Context, project, after string, limit 
 	if after != "" {
 		q.After = draftKey(project, after).item()
 	}
-	items, err := collect(ctx, s.engine, q, limit)
+	page, err := collect(ctx, s.engine, q, limit)
 	if err != nil {
 		return nil, contentFault("list drafts", err)
 	}
-	drafts := make([]content.Draft, len(items))
-	for i, item := range items {
+	drafts := make([]content.Draft, len(page.Items))
+	for i, item := range page.Items {
 		if drafts[i], err = decodeDraft(item); err != nil {
 			return nil, err
 		}
@@ -334,12 +334,12 @@ func (s *Contents) ListReleases(ctx context.Context, project string, below int64
 	if below > 0 {
 		q.After = recordKey(project, below).item()
 	}
-	items, err := collect(ctx, s.engine, q, limit)
+	page, err := collect(ctx, s.engine, q, limit)
 	if err != nil {
 		return nil, contentFault("list releases", err)
 	}
-	releases := make([]content.Release, len(items))
-	for i, item := range items {
+	releases := make([]content.Release, len(page.Items))
+	for i, item := range page.Items {
 		if releases[i], err = decodeRelease(project, item); err != nil {
 			return nil, err
 		}
@@ -351,23 +351,6 @@ func (s *Contents) ListReleases(ctx context.Context, project string, below int64
 func beyond(prefix string) string {
 	last := len(prefix) - 1
 	return prefix[:last] + string(prefix[last]+1)
-}
-
-// collect reads a range until it ends or there are enough.
-func collect(ctx context.Context, engine Reader, q Query, limit int) ([]Item, error) {
-	var items []Item
-	for {
-		q.Limit = int32(limit - len(items))
-		page, err := engine.Query(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, page.Items...)
-		if page.Last == nil || len(items) >= limit {
-			return items, nil
-		}
-		q.After = page.Last
-	}
 }
 
 // batch reads items by key, however many.

@@ -55,10 +55,10 @@ var _ interface {
 // older; n is read after both.
 func (s *Deliveries) Read(ctx context.Context, k delivery.Key) (delivery.Reading, error) {
 	r := delivery.Reading{Key: k, Slot: delivery.Slot{State: delivery.SlotRemoved}}
-	page, err := s.engine.Query(ctx, Query{
+	page, err := collect(ctx, s.engine, Query{
 		Table: s.table, PK: Text(destinationPK(k.Project, k.ID)),
-		From: Text(releaseSK(k.Release)), To: Text(skSlot), Descending: true, Limit: 3,
-	})
+		From: Text(releaseSK(k.Release)), To: Text(skSlot), Descending: true,
+	}, 3)
 	if err != nil {
 		return r, fmt.Errorf("read destination: %w", err)
 	}

@@ -145,12 +145,12 @@ func (s *Destinations) Range(ctx context.Context, d delivery.Destination, from, 
 	if max(from, 1) > to {
 		return nil, nil // DynamoDB refuses bounds in the wrong order
 	}
-	items, err := collect(ctx, s.engine, q, limit)
+	page, err := collect(ctx, s.engine, q, limit)
 	if err != nil {
 		return nil, told("read deliveries", err)
 	}
-	deliveries := make([]delivery.Delivery, 0, len(items))
-	for _, item := range items {
+	deliveries := make([]delivery.Delivery, 0, len(page.Items))
+	for _, item := range page.Items {
 		if _, _, release, ok := parseDeliveryKey(textOf(item[attrPK]), textOf(item[attrSK])); ok {
 			deliveries = append(deliveries, *decodeDelivery(delivery.Key{Destination: d, Release: release}, item))
 		}

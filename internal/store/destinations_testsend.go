@@ -109,9 +109,9 @@ func (s *Deliveries) ReadTest(ctx context.Context, d delivery.Destination, id st
 func (s *Deliveries) ReadTarget(ctx context.Context, d delivery.Destination) (delivery.Slot, delivery.Settings, error) {
 	slot := delivery.Slot{State: delivery.SlotRemoved}
 	var settings delivery.Settings
-	page, err := s.engine.Query(ctx, Query{
-		Table: s.table, PK: Text(destinationPK(d.Project, d.ID)), From: Text(skSettings), To: Text(skSlot), Limit: 2,
-	})
+	page, err := collect(ctx, s.engine, Query{
+		Table: s.table, PK: Text(destinationPK(d.Project, d.ID)), From: Text(skSettings), To: Text(skSlot),
+	}, 2)
 	if err != nil {
 		return slot, settings, fmt.Errorf("read target: %w", err)
 	}

@@ -62,10 +62,10 @@ type Swept struct {
 // the oldest first, at most limit of them. The index is eventually consistent:
 // an entry can be missing or out of date for a moment, so MoveOn has the say.
 func (s *Sweep) DueDeliveries(ctx context.Context, shard int, before time.Time, after Item, limit int32) (DuePage, error) {
-	page, err := s.engine.Query(ctx, Query{
+	page, err := collect(ctx, s.engine, Query{
 		Table: s.table, Index: SweepIndex, PK: Number(int64(shard)),
-		To: Number(before.UnixMilli() - 1), Limit: limit, After: after,
-	})
+		To: Number(before.UnixMilli() - 1), After: after,
+	}, int(limit))
 	if err != nil {
 		return DuePage{}, fmt.Errorf("read what is due: %w", err)
 	}

@@ -69,12 +69,12 @@ func (s *Tokens) Token(ctx context.Context, hash [sha256.Size]byte) (access.Toke
 
 // ListTokens reads a project's list, or that of all projects.
 func (s *Tokens) ListTokens(ctx context.Context, project string) ([]access.Token, error) {
-	items, err := collect(ctx, s.engine, Query{Table: s.table, PK: Text(prefixTokenList + project)}, math.MaxInt32)
+	page, err := collect(ctx, s.engine, Query{Table: s.table, PK: Text(prefixTokenList + project)}, math.MaxInt32)
 	if err != nil {
 		return nil, contentFault("list tokens", err)
 	}
-	tokens := make([]access.Token, len(items))
-	for i, item := range items {
+	tokens := make([]access.Token, len(page.Items))
+	for i, item := range page.Items {
 		if tokens[i], err = decodeToken(item); err != nil {
 			return nil, err
 		}
