@@ -10,10 +10,10 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"colophon/internal/content"
+	"colophon/internal/text"
 )
 
 // A token is its prefix and 32 random bytes in lower-case base 32.
@@ -83,8 +83,9 @@ func (n NewToken) validate() error {
 		return &content.Error{Code: content.CodeInvalid, Field: field, Message: message}
 	}
 	switch {
-	case strings.TrimSpace(n.Name) == "", !utf8.ValidString(n.Name), utf8.RuneCountInString(n.Name) > longestName,
-		strings.ContainsFunc(n.Name, unicode.IsControl):
+	case text.Check(n.Name, text.Line) != "":
+		return invalid("name", "The name "+text.Check(n.Name, text.Line)+".")
+	case strings.TrimSpace(n.Name) == "", utf8.RuneCountInString(n.Name) > longestName:
 		return invalid("name", fmt.Sprintf("A token needs a name of 1 to %d characters that says who or what has it.", longestName))
 	case !n.Role.Valid():
 		return invalid("role", "A token's role is viewer, editor or admin.")

@@ -62,7 +62,7 @@ func (s *Service) PutDocument(ctx context.Context, project string, save Save) (S
 }
 
 func (save Save) check() (kind string, err error) {
-	if err := CheckPath(save.Path); err != nil {
+	if err := checkNewPath(save.Path); err != nil {
 		return "", err
 	}
 	if len(save.Content) > LargestDocument {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"colophon/internal/killpoint"
+	"colophon/internal/text"
 )
 
 // writersAtOnce bounds how many parts of a manifest are written side by side.
@@ -55,10 +56,15 @@ func (s *Service) Publish(ctx context.Context, project string, r PublishRequest)
 	}
 }
 
+// byteOrderMark is what some editors put before a text's first character.
+const byteOrderMark = "\ufeff"
+
 // accept checks a request.
 func (s *Service) accept(project string, r PublishRequest) (publication, error) {
 	r.Message = strings.ReplaceAll(r.Message, "\r\n", "\n")
-	if err := checkText("message", r.Message, LongestMessage, true); err != nil {
+	asked := r.Message
+	r.Message = strings.TrimPrefix(r.Message, byteOrderMark)
+	if err := checkText("message", r.Message, LongestMessage, text.Prose); err != nil {
 		return publication{}, err
 	}
 	if err := checkKey(r.IdempotencyKey); err != nil {
@@ -76,14 +82,15 @@ func (s *Service) accept(project string, r PublishRequest) (publication, error) 
 	}
 	r.BaseURL = base
 	// What was asked, and not what the drafts were: a repeat is the same request.
-	asked, err := json.Marshal(struct {
+	// Its message is as it came, or a repeat of what an earlier build took would differ.
+	request, err := json.Marshal(struct {
 		Message string
 		Force   bool
-	}{r.Message, r.Force})
+	}{asked, r.Force})
 	if err != nil {
 		return publication{}, fmt.Errorf("publish: %w", err)
 	}
-	return publication{PublishRequest: r, project: project, request: HashOf(asked)}, nil
+	return publication{PublishRequest: r, project: project, request: HashOf(request)}, nil
 }
 
 // try reads, decides and commits once. moved is the project as it stands, where

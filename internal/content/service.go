@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"colophon/internal/clock"
+	"colophon/internal/text"
 )
 
 // patience is for how long a write is tried again while others are at work on
@@ -144,7 +145,7 @@ func (s *Service) CreateProject(ctx context.Context, name string) (Project, erro
 	if name == "" {
 		return Project{}, invalid("name", "A project needs a name.")
 	}
-	if err := checkText("name", name, LongestName, false); err != nil {
+	if err := checkText("name", name, LongestName, text.Line); err != nil {
 		return Project{}, err
 	}
 	p := Project{

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"colophon/internal/delivery"
 	"colophon/internal/egress"
+	"colophon/internal/text"
 	"colophon/internal/webhook"
 )
 
@@ -38,12 +38,15 @@ func check(c Change, parseTarget func(string) (*url.URL, error)) (checked, error
 		out.name = &name
 	}
 	if c.URL != nil {
+		if wrong := text.Check(*c.URL, text.Line); wrong != "" {
+			return checked{}, invalid("url", "The address %s.", wrong)
+		}
 		target, err := parseTarget(*c.URL)
 		if err != nil {
 			return checked{}, inputFault("url", err)
 		}
-		text := target.String()
-		out.url = &text
+		address := target.String()
+		out.url = &address
 	}
 	if c.Headers != nil {
 		plain, names, err := checkHeaders(*c.Headers)
@@ -60,8 +63,8 @@ func checkName(raw string) (string, error) {
 	switch {
 	case name == "":
 		return "", invalid("name", "Give the destination a name.")
-	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return "", invalid("name", "Use a name without control characters.")
+	case text.Check(name, text.Line) != "":
+		return "", invalid("name", "The name %s.", text.Check(name, text.Line))
 	case utf8.RuneCountInString(name) > LongestName:
 		return "", invalid("name", "Use a name of at most %d characters.", LongestName)
 	}
