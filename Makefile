@@ -132,16 +132,17 @@ lint: install install-sam ## Formats, vet, staticcheck, types, and the template'
 
 ## Check more: each needs something else, names it, and fails without it
 
-.PHONY: sim chaos model netns verifiers vulncheck fuzz
+.PHONY: sim chaos model netns verifiers pages vulncheck fuzz
 sim: ## The protocol in simulated worlds, for ten minutes (SIM='-seeds 1000', '-tell -from 7')
 	go run ./internal/sim/cmd/sim $(or $(SIM),-time 10m -beside 2)
 
-chaos: install killpoints ## Function processes are killed 200 times while releases are published
-	COLOPHON_KILLS=200 $(STACK) run --functions build/killpoints -- \
+KILLS ?= 200
+chaos: install killpoints ## Function processes are killed KILLS (200) times while releases are published
+	COLOPHON_KILLS=$(KILLS) $(STACK) run --functions build/killpoints -- \
 	  go test -count=1 -v -tags stack -timeout 60m -run TestNothingIsLostOrOutOfOrderWhileFunctionsAreKilled ./e2e
 
-model: ## The model of the slot, its quick part (needs spin and gcc)
-	docs/model/check.sh quick
+model: ## The model of the slot, its quick part (needs spin and gcc; SEARCH=name runs one search)
+	docs/model/check.sh quick $(SEARCH)
 
 netns: ## The way out, with sockets watched and paths that drop (needs Linux, root and ip)
 	go test -count=1 -tags netns ./internal/egress
@@ -150,12 +151,16 @@ verifiers: ## Signatures checked by the standard's libraries (needs Node with np
 	docs/checked/install
 	go test -count=1 -tags verifiers ./docs/checked
 
+pages: install killpoints install-dynoxide ## The commands of README and docs that nothing else runs (needs spin and gcc)
+	go test -count=1 -tags pages -timeout 20m -run TestTheCommandsOfThePagesWork ./docs/checked
+
 vulncheck: ## What is known of vulnerabilities in the dependencies (needs Go's database; where that is out of reach: not checked)
 	.ci/vulncheck
 
 FUZZ_TIME ?= 1m
-fuzz: ## Each fuzz target for FUZZ_TIME
-	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | grep -v '^./.tools' | xargs -n1 dirname | sort -u); do \
+FUZZ_IN ?=
+fuzz: ## Each fuzz target below FUZZ_IN for FUZZ_TIME
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' ./$(FUZZ_IN) | grep -v '^./.tools' | xargs -n1 dirname | sort -u); do \
 	  for target in $$(grep -ho '^func Fuzz[A-Za-z]*' $$package/*_test.go | cut -c6-); do \
 	    echo "$$package $$target"; \
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 10x $$package || exit 1; \

@@ -3,6 +3,9 @@
 // signed, compare security.md with the module's dependencies, and security.md and
 // testing.md with the tests that there are.
 //
+// Each command on a page is run: [Runs] says for each where. What the local stack has
+// to run is typed by e2e, what takes longer by "make pages", and a short list needs AWS.
+//
 // What needs no more than Go runs with all tests. The receivers in JavaScript and
 // Python have the build tag verifiers and fail where Node or Python is missing;
 // "make verifiers" installs what they need, locked, and runs them.
