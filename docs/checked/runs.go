@@ -40,12 +40,13 @@ var Runs = map[string]Run{
 	"make build":           {ByCI, "build ARCHITECTURE=$(LOCAL_ARCHITECTURE)"},
 	"make netns":           {ByCI, "make netns"},
 	"make verifiers":       {ByCI, "make verifiers"},
+	"make pages":           {ByCI, "make pages"},
 	"make model":           {ByPages, "make model SEARCH=lease-per-delivery"},
-	"make chaos":           {ByPages, "make chaos KILLS=1"},
-	"make fuzz":            {ByPages, "make fuzz FUZZ_TIME=20x FUZZ_IN=internal/webhook"},
+	"make chaos":           {ByCI, "test: install test-go test-localstack test-stack"}, // the same test, with 10 kills
+	"make fuzz":            {ByPages, "make fuzz FUZZ_TIME=20x FUZZ_IN=deploy/iam"},
 	"make sim":             {ByPages, "make sim SIM='-seeds 20'"},
-	"make bench":           {ByPages, "go run ./bench units -row=false"},
-	"make lock":            {ByPages, `copy=$(mktemp -d) && cp -R localstack go.mod "$copy" && "$copy/localstack/install" lock; status=$?; rm -rf "$copy"; exit $status`},
+	"make bench":           {ByPages, "make bench SCENARIO=help"}, // the runs themselves: burst below
+	"make lock":            {ByPages, `copy=$(mktemp -d) && cp -R localstack go.mod "$copy" && ln -s "$PWD/.tools" "$copy/.tools" && "$copy/localstack/install" lock; status=$?; rm -rf "$copy"; exit $status`},
 	"cargo --locked":       {ByCI, "make test"}, // localstack/install builds the engine with it
 	".ci/run":              {ByCI, "#!/usr/bin/env bash"},
 	".ci/vulncheck":        {ByCI, ".ci/vulncheck"},
