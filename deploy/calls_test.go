@@ -17,6 +17,7 @@ var rightOf = map[string]string{
 	"dynamodb.GetItemInput":      "dynamodb:GetItem",
 	"dynamodb.BatchGetItemInput": "dynamodb:BatchGetItem",
 	"dynamodb.QueryInput":        "dynamodb:Query",
+	"dynamodb.ScanInput":         "", // the operator's, after a restore
 	"dynamodb.PutItemInput":      "dynamodb:PutItem",
 	"dynamodb.UpdateItemInput":   "dynamodb:UpdateItem",
 	"dynamodb.DeleteItemInput":   "dynamodb:DeleteItem",

@@ -174,7 +174,7 @@ func changes() []change {
 		add("silence of "+alarm, of(alarm)+"AlarmActions", nil, "alarms and their ends are told to the topic, where there is one")
 		add("no end of "+alarm, of(alarm)+"OKActions", nil, "alarms and their ends are told to the topic, where there is one")
 	}
-	for _, output := range []string{"ApiUrl", "ApiId", "QueueUrl", "SealingKeyArn", "SweepFunctionName"} {
+	for _, output := range []string{"Environment", "ApiUrl", "ApiId", "QueueUrl", "SealingKeyArn", "SweepFunctionName"} {
 		add("without the output "+output, "Outputs."+output, nil, "the outputs say where everything is")
 	}
 	return list

@@ -682,7 +682,8 @@ var rules = []rule{
 	{"the outputs say where everything is", func(v *view) {
 		const queues = "https://sqs.eu-west-1.amazonaws.com/111122223333/"
 		want := map[string]string{
-			"ApiUrl": "https://Api.execute-api.eu-west-1.amazonaws.com/v1", "ApiId": "Api",
+			"Environment": "production",
+			"ApiUrl":      "https://Api.execute-api.eu-west-1.amazonaws.com/v1", "ApiId": "Api",
 			"ContentTableName": "ContentTable", "DeliveryTableName": "DeliveryTable",
 			"DeliveryStreamArn": "arn:aws:dynamodb:eu-west-1:111122223333:table/DeliveryTable/stream/2026-01-01T00:00:00.000",
 			"QueueUrl":          queues + "Queue", "SlowQueueUrl": queues + "SlowQueue",

@@ -176,6 +176,26 @@ func (d *Dynamo) Query(ctx context.Context, q Query) (Page, error) {
 	return Page{Items: out.Items, Last: out.LastEvaluatedKey}, nil
 }
 
+// Scan reads a page of a whole table, strongly, and returns those of its items
+// whose partition key begins with the prefix. It costs what the page costs,
+// whatever it returns. It is for operators: no function's role may scan.
+func (d *Dynamo) Scan(ctx context.Context, table, prefix string, after Item) (Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var e expression
+	filter := "begins_with(" + e.path(At(attrPK)) + ", " + e.value(Text(prefix)) + ")"
+	out, err := d.client.Scan(ctx, &dynamodb.ScanInput{
+		TableName: &table, FilterExpression: &filter, ExclusiveStartKey: after,
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: d.capacity(),
+	})
+	if err != nil {
+		return Page{}, readFault("scan", err)
+	}
+	d.consumed("Scan", true, one(out.ConsumedCapacity)...)
+	return Page{Items: out.Items, Last: out.LastEvaluatedKey}, nil
+}
+
 // Write carries one conditional write out.
 func (d *Dynamo) Write(ctx context.Context, w Write) (Item, error) {
 	if err := w.validate(); err != nil {

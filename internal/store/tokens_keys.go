@@ -17,6 +17,11 @@ const (
 	attrRole    = "role"
 	attrProject = "project"
 	attrEnding  = "ending"
+
+	// attrEpoch is the name of the table that the token was written to. A restore
+	// makes a table of another name, where the tokens it brings back are nothing.
+	// Tokens of earlier builds have none and count as their table's.
+	attrEpoch = "epoch"
 )
 
 func tokenKey(hash []byte) Key {
@@ -25,10 +30,19 @@ func tokenKey(hash []byte) Key {
 
 func listedTokenKey(project, id string) Key { return Key{PK: prefixTokenList + project, SK: id} }
 
+// ofEpoch says whether a token belongs to the table: it was written there, or by
+// a build that did not record where.
+func ofEpoch(item Item, table string) (bool, error) {
+	a := &attributes{item: item}
+	epoch := a.optionalText(attrEpoch)
+	return epoch == "" || epoch == table, a.faultIn("token")
+}
+
 // encodeToken gives a token's whole item but its key.
-func encodeToken(hash []byte, t access.Token) Item {
+func encodeToken(table string, hash []byte, t access.Token) Item {
 	item := Item{
-		attrID: Text(t.ID), attrName: Text(t.Name), attrRole: Text(string(t.Role)), attrProject: Text(t.Project),
+		attrEpoch: Text(table),
+		attrID:    Text(t.ID), attrName: Text(t.Name), attrRole: Text(string(t.Role)), attrProject: Text(t.Project),
 		attrEnding: Text(t.Ending), attrCreatedAt: millis(t.CreatedAt), attrHash: Bytes(hash),
 	}
 	if !t.ExpiresAt.IsZero() {

@@ -543,7 +543,7 @@ func (d *desk) readsDamage(t *testing.T) {
 		},
 		"token": {
 			store.Key{PK: "TOKEN#" + fmt.Sprintf("%x", hash), SK: "TOKEN"},
-			func() error { _, err := d.tokens.Token(t.Context(), hash); return err }, []string{"expiresAt"},
+			func() error { _, err := d.tokens.Token(t.Context(), hash); return err }, []string{"expiresAt", "epoch"},
 		},
 		"content": {
 			store.Key{PK: "B#" + prj + "#" + blob[:2], SK: blob},
