@@ -89,5 +89,9 @@ var Runs = map[string]Run{
 	"colophon destination revoke-old-secret":      {ByStack, "colophon destination revoke-old-secret PROJECT DESTINATION"},
 
 	// What needs AWS.
-	"aws dynamodb update-table --no-deletion-protection-enabled": {Where: ByAWS},
+	"aws dynamodb update-table --no-deletion-protection-enabled":                                                    {Where: ByAWS},
+	"aws lambda put-function-concurrency --reserved-concurrent-executions 0":                                        {Where: ByAWS},
+	"aws lambda update-event-source-mapping --uuid … --no-enabled":                                                  {Where: ByAWS},
+	"aws dynamodb restore-table-to-point-in-time --source-table-name … --target-table-name … --restore-date-time …": {Where: ByAWS},
+	"GOARCH=amd64 sam build": {ByCI, "$(SAM) build --config-env local"},
 }
