@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+
+	"colophon/internal/failure"
+	"colophon/internal/retry"
 )
 
 // PutDocument saves a document. Saving what is already there changes nothing,
@@ -76,12 +79,13 @@ func (save Save) check() (kind string, err error) {
 	return checkType(cmp.Or(save.Type, TypeOfPath(save.Path)))
 }
 
-// changeDraft writes a change; again: the draft has moved, or others are at work
-// on it, and there is time to look again.
-func (s *Service) changeDraft(ctx context.Context, t *trial, c DraftChange) (again bool, err error) {
+// changeDraft writes a change; again: nothing was written, because the draft has
+// moved, others are at work on it or the table is short of units, and there is
+// time to look again.
+func (s *Service) changeDraft(ctx context.Context, t *retry.Loop, c DraftChange) (again bool, err error) {
 	err = s.settled(ctx, t, func(token string) error { return s.c.Store.ChangeDraft(ctx, token, c) })
-	if errors.Is(err, ErrMoved) || errors.Is(err, ErrBusy) {
-		return t.again(ctx), err
+	if failure.NotDone(err) {
+		return t.Again(ctx), err
 	}
 	return false, err
 }

@@ -226,6 +226,8 @@ func TestASaveSurvivesFaultsOfTheTable(t *testing.T) {
 		"it comes late":                               {[]storetest.Fault{storetest.Late, storetest.None}, ""},
 		"another transaction is at work":              {[]storetest.Fault{storetest.Conflict, storetest.Conflict, storetest.None}, ""},
 		"another transaction is at work for ever":     {[]storetest.Fault{storetest.Conflict}, content.CodeBusy},
+		"the table is short of units for the history": {[]storetest.Fault{storetest.ThrottledLast, storetest.ThrottledLast, storetest.None}, ""},
+		"it is so for ever":                           {[]storetest.Fault{storetest.ThrottledLast}, content.CodeUnavailable},
 		"all answers are lost":                        {[]storetest.Fault{storetest.AnswerLost}, content.CodeUnknownOutcome},
 		"the table is short of units for the content": {[]storetest.Fault{storetest.Throttled}, content.CodeUnavailable},
 	} {

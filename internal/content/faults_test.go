@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"colophon/internal/content"
+	"colophon/internal/failure"
 	"colophon/internal/store"
 	"colophon/internal/store/storetest"
 )
@@ -58,6 +59,12 @@ func TestFaultsOfTheTableMakeNoReleaseTwiceAndLoseNone(t *testing.T) {
 		"the table is short of units":                        {[]storetest.Fault{throttled, none}, "", 1},
 		"another transaction is at work for ever":            {[]storetest.Fault{conflict}, content.CodeBusy, 0},
 		"the table is short of units for ever":               {[]storetest.Fault{throttled}, content.CodeUnavailable, 0},
+		"it is short for the project":                        {[]storetest.Fault{storetest.ThrottledFirst, storetest.ThrottledFirst, none}, "", 1},
+		"it is short for a delivery":                         {[]storetest.Fault{storetest.ThrottledLast, storetest.ThrottledLast, none}, "", 1},
+		"it is short for the project, for ever":              {[]storetest.Fault{storetest.ThrottledFirst}, content.CodeUnavailable, 0},
+		"it is short for a delivery, for ever":               {[]storetest.Fault{storetest.ThrottledLast}, content.CodeUnavailable, 0},
+		"a lost answer, then it is short for a delivery":     {[]storetest.Fault{answerLost, storetest.ThrottledLast, none}, "", 1},
+		"a lost answer, then short for ever":                 {[]storetest.Fault{answerLost, storetest.ThrottledLast}, content.CodeUnknownOutcome, 1},
 		"all requests are lost":                              {[]storetest.Fault{requestLost}, content.CodeUnknownOutcome, 0},
 		"all answers are lost":                               {[]storetest.Fault{answerLost}, content.CodeUnknownOutcome, 1},
 		"an answer is lost, then conflicts for ever":         {[]storetest.Fault{answerLost, conflict}, content.CodeUnknownOutcome, 1},
@@ -94,6 +101,30 @@ func TestFaultsOfTheTableMakeNoReleaseTwiceAndLoseNone(t *testing.T) {
 				w.releases(destinations)
 			})
 		}
+	}
+}
+
+func TestAPublishThatATableShortOfUnitsRefusesSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault storetest.Fault
+		says  string
+	}{
+		"short of units for one write": {storetest.ThrottledLast, "The table takes no more just now."},
+		"short of units for all":       {storetest.Throttled, "The table takes no more just now."},
+		"others are at work on it":     {storetest.Conflict, "Others kept changing this"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(c *content.Config) { c.Clock, c.Jitter = newPatient(), leisurely })
+			w.addDestinations(1)
+			w.faulty.Choose = inTurn(c.fault)
+			_, err := w.Publish(t.Context(), w.project, content.PublishRequest{Force: true})
+			var refusal *failure.Error
+			if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Message, c.says) {
+				t.Errorf("says %v, want %q", err, c.says)
+			}
+		})
 	}
 }
 

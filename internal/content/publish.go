@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"colophon/internal/killpoint"
+	"colophon/internal/retry"
 	"colophon/internal/text"
 )
 
@@ -50,7 +51,7 @@ func (s *Service) Publish(ctx context.Context, project string, r PublishRequest)
 		default:
 			return Published{}, pub.explain(err)
 		}
-		if !t.again(ctx) {
+		if !t.Again(ctx) {
 			return Published{}, pub.explain(err)
 		}
 	}
@@ -95,7 +96,7 @@ func (s *Service) accept(project string, r PublishRequest) (publication, error) 
 
 // try reads, decides and commits once. moved is the project as it stands, where
 // the commit was refused because it had moved.
-func (s *Service) try(ctx context.Context, t *trial, pub publication, read *Project) (release Release, moved *Project, err error) {
+func (s *Service) try(ctx context.Context, t *retry.Loop, pub publication, read *Project) (release Release, moved *Project, err error) {
 	if read == nil {
 		p, err := s.c.Store.Project(ctx, pub.project)
 		if errors.Is(err, ErrMissing) {
@@ -237,13 +238,13 @@ func (s *Service) commit(pub publication, read Project, drafts []Draft, parts []
 }
 
 // replay answers a request whose key was used.
-func (s *Service) replay(ctx context.Context, t *trial, pub publication, use Use) (Published, error) {
+func (s *Service) replay(ctx context.Context, t *retry.Loop, pub publication, use Use) (Published, error) {
 	if use.Request != pub.request {
 		return Published{}, refuse(CodeIdempotencyMismatch, "This idempotency key was used for another request, which made release %d. Choose a new key for a new request.", use.Release)
 	}
 	release, err := s.c.Store.Release(ctx, pub.project, use.Release)
 	// A transaction's items are not seen all at once: the key can be there already.
-	for errors.Is(err, ErrMissing) && t.again(ctx) {
+	for errors.Is(err, ErrMissing) && t.Again(ctx) {
 		release, err = s.c.Store.Release(ctx, pub.project, use.Release)
 	}
 	if err != nil {
@@ -260,5 +261,5 @@ func (pub publication) explain(err error) error {
 	if pub.IdempotencyKey == "" {
 		message = "It is not known whether this was published, because the table did not answer. Look at the newest release before you ask again, and send an idempotency key from then on."
 	}
-	return explained(CodeUnknownOutcome, "publish", err, message)
+	return &Error{Code: CodeUnknownOutcome, Message: message, Cause: fmt.Errorf("publish: %w", err)}
 }

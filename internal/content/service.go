@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"colophon/internal/clock"
+	"colophon/internal/retry"
 	"colophon/internal/text"
 )
 
@@ -87,56 +88,26 @@ func New(c Config) (*Service, error) {
 // now is the time as a store keeps it, so that an answer given twice is the same.
 func (s *Service) now() time.Time { return s.c.Clock.Now().UTC().Truncate(time.Millisecond) }
 
-// trial counts the tries of one operation and its time.
-type trial struct {
-	clock  Clock
-	jitter func(time.Duration) time.Duration
-	until  time.Time
-	tries  int
-	begun  time.Time // the try under way
+func (s *Service) newTrial() *retry.Loop {
+	return retry.New(retry.Clock{Now: s.c.Clock.Now, Sleep: s.c.Clock.Sleep}, s.wait)
 }
 
-func (s *Service) newTrial() *trial {
-	now := s.c.Clock.Now()
-	return &trial{clock: s.c.Clock, jitter: s.c.Jitter, until: now.Add(patience), begun: now}
-}
-
-// again waits a little before the next try; false: time is up.
-func (t *trial) again(ctx context.Context) bool {
-	now := t.clock.Now()
-	if !now.Before(t.until) {
-		return false
+// wait is the policy of every write here.
+func (s *Service) wait(t retry.Try) (time.Duration, bool) {
+	if t.Total >= patience {
+		return 0, false
 	}
-	doubled := min(t.tries, mostDoubled)
-	if now.After(t.until.Add(doubledFor - patience)) {
+	doubled := min(t.Number, mostDoubled)
+	if t.Total > doubledFor {
 		doubled = 0
 	}
-	most := min(max(now.Sub(t.begun), shortestWait)<<doubled, longestWait)
-	err := t.clock.Sleep(ctx, t.jitter(most))
-	t.tries, t.begun = t.tries+1, t.clock.Now()
-	return err == nil
+	return s.c.Jitter(min(max(t.Took, shortestWait)<<doubled, longestWait)), true
 }
 
-// settled asks for one transaction until its outcome is known. While it is not,
-// the very same is asked for with the same token, whatever else is answered: the
-// first may still be on its way. ErrUnknown: time is up and it still is.
-func (s *Service) settled(ctx context.Context, t *trial, write func(token string) error) error {
+// settled asks for one transaction until its outcome is known.
+func (s *Service) settled(ctx context.Context, t *retry.Loop, write func(token string) error) error {
 	token := s.c.Random()
-	unknown := false
-	for {
-		err := write(token)
-		switch {
-		case errors.Is(err, ErrUnknown):
-			unknown = true
-		case unknown && (errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)):
-			err = fmt.Errorf("%w: %w", ErrUnknown, err)
-		default:
-			return err
-		}
-		if !t.again(ctx) {
-			return err
-		}
-	}
+	return t.UntilKnown(ctx, func() error { return write(token) })
 }
 
 // CreateProject makes a project.
@@ -158,7 +129,7 @@ func (s *Service) CreateProject(ctx context.Context, name string) (Project, erro
 		if err == nil {
 			return p, nil
 		}
-		if !errors.Is(err, ErrBusy) || !t.again(ctx) {
+		if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrUnavailable) || !t.Again(ctx) {
 			return Project{}, Explain("create a project", err)
 		}
 	}

@@ -5,17 +5,20 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"colophon/internal/failure"
 )
 
-// What a store answers with where it cannot do what it was asked. Each may be
-// wrapped, and each but ErrUnknown says that nothing was written.
+// ErrNoProject is the ErrMissing of a whole project.
+var ErrNoProject = errors.New("no such project")
+
+// The outcomes that every store has, see package failure.
 var (
-	ErrNoProject   = errors.New("no such project")
-	ErrMissing     = errors.New("missing")
-	ErrMoved       = errors.New("not as it was read")
-	ErrBusy        = errors.New("others are at work on it") // a conflict, or more than the table takes just now
-	ErrUnavailable = errors.New("not available")
-	ErrUnknown     = errors.New("outcome unknown")
+	ErrMissing     = failure.ErrMissing
+	ErrMoved       = failure.ErrMoved
+	ErrBusy        = failure.ErrBusy
+	ErrUnavailable = failure.ErrUnavailable
+	ErrUnknown     = failure.ErrUnknown
 )
 
 // Store keeps what this package is about. All reads are strongly consistent. A
@@ -103,10 +106,11 @@ type NewDelivery struct {
 
 // Refusal says why a commit wrote nothing. More than one may be the reason.
 type Refusal struct {
-	Project *Project // it has moved: as it stands
-	Use     *Use     // the key was used: what for
-	Busy    bool     // others are at work on it, or the table is short of units
-	Other   []string // what should not be: "delivery dst_x exists"
+	Project   *Project // it has moved: as it stands
+	Use       *Use     // the key was used: what for
+	Busy      bool     // another transaction is at work on it
+	Throttled bool     // the table is short of units
+	Other     []string // what should not be: "delivery dst_x exists"
 }
 
 func (r *Refusal) Error() string {
@@ -118,20 +122,28 @@ func (r *Refusal) Error() string {
 		reasons = append(reasons, "the key was used")
 	}
 	if r.Busy {
-		reasons = append(reasons, ErrBusy.Error())
+		reasons = append(reasons, failure.ErrBusy.Error())
+	}
+	if r.Throttled {
+		reasons = append(reasons, failure.ErrThrottled.Error())
 	}
 	return "commit refused: " + strings.Join(reasons, ", ")
 }
 
-// Is says which of a store's errors a refusal is.
-func (r *Refusal) Is(target error) bool {
-	switch target {
-	case ErrMoved:
-		return r.Project != nil
-	case ErrBusy:
+// Unwrap is the outcome that a refusal comes to; nil where it is none: the key
+// was used, or something is there that should not be.
+func (r *Refusal) Unwrap() error {
+	switch {
+	case r.Project != nil:
+		return failure.ErrMoved
+	case r.Use != nil:
+		return nil
+	case r.Throttled:
+		return failure.ErrThrottled
+	case r.Busy:
 		// While another transaction is at work, what else is refused may be its
 		// doing: a release that exists where the project has not moved yet.
-		return r.Busy && r.Project == nil && r.Use == nil
+		return failure.ErrBusy
 	}
-	return false
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"colophon/internal/failure"
 	"colophon/internal/killpoint"
 )
 
@@ -38,7 +39,7 @@ func (w *Worker) AnswerTest(ctx context.Context, ring TestRing) (end Disposition
 	run := &answering{Worker: w, ring: Ring{Key: Key{Destination: ring.Destination}, Receives: ring.Receives, Trace: ring.Trace}}
 	defer func() {
 		if cause := recover(); cause != nil {
-			run.fault(ctx, "panic in a test send", fmt.Errorf("panic: %v", cause))
+			run.fault(ctx, "panic in a test send", fmt.Errorf("panic: %v", cause), false)
 			end = Keep{}
 			if ring.Receives >= PanicsBeforeDead {
 				end = MoveToDeadLetters{Reason: reasonPanic}
@@ -54,8 +55,7 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 		return Keep{For: UnknownVersion} // a deployment is under way
 	}
 	if err != nil {
-		a.fault(ctx, "read a test send", err)
-		return Keep{}
+		return a.after(ctx, "read a test send", AfterFailedRead(err, ring.Receives))
 	}
 	began := a.Clock().Round(0)
 	if test == nil || !test.Claimable(began) {
@@ -66,8 +66,7 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	}
 	target, settings, err := a.Tests.ReadTarget(ctx, ring.Destination)
 	if err != nil {
-		a.fault(ctx, "read a test send's target", err)
-		return Keep{}
+		return a.after(ctx, "read a test send's target", AfterFailedRead(err, ring.Receives))
 	}
 	if target.State == SlotRemoved || target.Unreadable {
 		return Done{} // nobody is to be called: it reads as not sent
@@ -77,15 +76,17 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	}
 	opened, err := a.Sender.Open(ctx, ring.Destination, settings)
 	if err != nil {
-		a.fault(ctx, "open secrets for a test send", err)
+		a.fault(ctx, "open secrets for a test send", err, false)
 		return Keep{}
 	}
 	until := began.Add(LeaseTime)
 	token := a.Token()
 	claimed, err := a.Tests.ClaimTest(ctx, ring.Destination, ring.ID, token, began, until)
 	switch {
-	case errors.Is(err, ErrMoved):
+	case errors.Is(err, failure.ErrMoved):
 		return Done{}
+	case errors.Is(err, failure.ErrThrottled):
+		return a.after(ctx, "claim a test send", AfterFailedRead(err, ring.Receives))
 	case err != nil:
 		return Keep{For: time.Second} // a claim that was carried out all the same reads as unknown
 	}
@@ -106,14 +107,15 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 		Number: 1, Round: 1, Token: token, By: ByRecord, At: began, Elapsed: outcome.Elapsed,
 		Class: outcome.Class, Status: outcome.Status, Detail: outcome.Detail, Received: outcome.Received,
 	}
-	for pause := 50 * time.Millisecond; ; pause *= 2 {
+	loop := a.loop(a.whileHeld(ctx, Holder{Until: until}))
+	for {
 		err = a.Tests.RecordTest(ctx, ring.Destination, ring.ID, result, outcome.Findings)
-		if err == nil || errors.Is(err, ErrMoved) {
+		if err == nil || errors.Is(err, failure.ErrMoved) {
 			a.observe(ctx, Event{Kind: EventTest, Delivery: Delivery{Key: a.ring.Key}, Test: ring.ID, Transition: Transition{Attempt: result}})
 			return Done{}
 		}
-		if !a.Clock().Round(0).Add(pause).Before(until) || a.Sleep(ctx, pause) != nil {
-			a.fault(ctx, "record a test send", err)
+		if !loop.Again(ctx) {
+			a.tableFailed(ctx, "record a test send", err)
 			return Done{} // sending it again is not an answer to that
 		}
 	}

@@ -114,7 +114,10 @@ func Decide(s Situation, now time.Time) Decision {
 	case k.TryAt.After(now):
 		return Wait{For: k.TryAt.Sub(now)}
 
-	case !s.OnSlowQueue && (s.Slot.Slow || s.Receives >= SlowQueueAfter):
+	// Also what ends the workers that send it: nothing else is in its batch there.
+	// How often a message was received says nothing of its destination: a shortage
+	// of the table alone can bring it back a hundred times.
+	case !s.OnSlowQueue && (s.Slot.Slow || k.Lost >= LostBeforeSlow):
 		return ToSlowQueue{}
 	case s.Left < InvocationFloor:
 		return Leave{}

@@ -33,6 +33,10 @@ func is(status delivery.Status) func(*delivery.Delivery) {
 	return func(d *delivery.Delivery) { d.Status = status }
 }
 
+func lostTries(tries int64) func(*delivery.Delivery) {
+	return func(d *delivery.Delivery) { d.Tries, d.Lost = tries, tries }
+}
+
 func because(reason delivery.Reason) func(*delivery.Delivery) {
 	return func(d *delivery.Delivery) { d.Reason = reason }
 }
@@ -277,12 +281,20 @@ func TestDecide(t *testing.T) {
 			slot: slot(slow), n: queued(5), want: delivery.ToSlowQueue{},
 		},
 		{
-			read: "from the fast queue for the sixth time: to the slow queue",
-			slot: slot(), n: queued(5), receives: 6, want: delivery.ToSlowQueue{},
+			read: "from the fast queue for the sixth time: claimed, for a shortage of the table brings it back too",
+			slot: slot(), n: queued(5), receives: 6, want: delivery.Claim{Delivery: *queued(5)},
 		},
 		{
-			read: "from the slow queue, slow and for the sixth time: claimed",
-			slot: slot(slow), n: queued(5), receives: 6, slow: true, want: delivery.Claim{Delivery: *queued(5)},
+			read: "from the fast queue, two of its tries were lost: to the slow queue, where it is alone",
+			slot: slot(), n: queued(5, lostTries(2)), want: delivery.ToSlowQueue{},
+		},
+		{
+			read: "from the fast queue, one of its tries was lost: claimed",
+			slot: slot(), n: queued(5, lostTries(1)), want: delivery.Claim{Delivery: *queued(5, lostTries(1))},
+		},
+		{
+			read: "from the slow queue, slow and two of its tries lost: claimed",
+			slot: slot(slow), n: queued(5, lostTries(2)), slow: true, want: delivery.Claim{Delivery: *queued(5, lostTries(2))},
 		},
 		{
 			read: "less than 13 s left in this invocation: leave the message",

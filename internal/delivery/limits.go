@@ -3,6 +3,8 @@ package delivery
 import (
 	"fmt"
 	"time"
+
+	"colophon/internal/retry"
 )
 
 // The protocol's times, once. checkLimits holds their order.
@@ -19,10 +21,13 @@ const (
 	TornTime         = 3 * time.Second // a transaction's items are seen in part for no longer
 
 	SlowAttempt        = 2 * time.Second // a longer attempt marks the destination slow
-	SlowQueueAfter     = 6               // a message received this often goes to the slow queue
+	LostBeforeSlow     = 2               // a delivery with this many lost tries in its round is sent from the slow queue, where it is alone
 	PanicsBeforeDead   = 3               // a message whose work panics this often goes to the dead-letter queue
 	DecisionsAMessage  = 3               // a message's delivery is decided about at most this often after an attempt
 	LongestVisibleWait = 2 * time.Minute // longer waits leave the queue; the sweeper brings them back
+
+	LongestThrottledWait = 30 * time.Second // of a message, while the table is short of units
+	ThrottledReport      = 3                // from this receive on such a wait makes an event: the table was short for seconds
 
 	Tries          = 5
 	JitterPercent  = 5 // added to a wait, never taken off
@@ -54,4 +59,11 @@ func checkLimits() error {
 		return fmt.Errorf("delivery: an attempt of %v may write in the lease's last %v", AttemptTime, SilenceBeforeEnd)
 	}
 	return nil
+}
+
+// WhileTorn is how a torn reading is read again: no transaction is under way for
+// longer than TornTime, so what stays torn after it is no transaction.
+func WhileTorn(t retry.Try) (time.Duration, bool) {
+	const first = TornTime / 64
+	return retry.Times(7, retry.Doubling(first, TornTime))(t)
 }

@@ -16,6 +16,7 @@ const (
 	EventEnded   EventKind = "ended"   // a delivery ended without an attempt
 	EventTest    EventKind = "test"    // a test send ended
 	EventFault   EventKind = "fault"   // a fault of our own
+	EventTable   EventKind = "table"   // a call to the table failed, and the message waits
 )
 
 // Event is one thing that a worker did: what logs and metrics are made of.
@@ -26,8 +27,9 @@ type Event struct {
 	Delivery   Delivery   // as it was before
 	Transition Transition // of an attempt; its Status, Reason and Successor of an end
 	Test       string     // of a test send: its id; the Transition has its Attempt alone
-	Doing      string     // of a fault
-	Err        error      // of a fault; for the operator's log only
+	Doing      string     // of a fault, or a call to the table
+	Err        error      // of either; for the operator's log only
+	Counted    bool       // a fault that was counted on its delivery
 }
 
 func (a *answering) observe(ctx context.Context, e Event) {
@@ -43,12 +45,19 @@ func (a *answering) ended(ctx context.Context, err error, d Delivery, status Sta
 	}
 }
 
-func (a *answering) fault(ctx context.Context, doing string, err error) {
-	d := Delivery{Key: a.ring.Key}
+func (a *answering) fault(ctx context.Context, doing string, err error, counted bool) {
+	a.observe(ctx, Event{Kind: EventFault, Delivery: a.inWork(), Doing: doing, Err: err, Counted: counted})
+}
+
+func (a *answering) tableFailed(ctx context.Context, doing string, err error) {
+	a.observe(ctx, Event{Kind: EventTable, Delivery: a.inWork(), Doing: doing, Err: err})
+}
+
+func (a *answering) inWork() Delivery {
 	if a.working != nil {
-		d = *a.working
+		return *a.working
 	}
-	a.observe(ctx, Event{Kind: EventFault, Delivery: d, Doing: doing, Err: err})
+	return Delivery{Key: a.ring.Key}
 }
 
 // Metrics writes figures for the alarms and dashboards.
@@ -87,6 +96,9 @@ func Report(log *slog.Logger, metrics Metrics) func(context.Context, Event) {
 		case EventFault:
 			level = slog.LevelError
 			attrs = append(attrs, slog.String("doing", e.Doing), slog.Any("error", e.Err), slog.Int64("faults", d.Ours.Count+1))
+		case EventTable:
+			level = slog.LevelWarn
+			attrs = append(attrs, slog.String("doing", e.Doing), slog.Any("error", e.Err), slog.Int("receives", e.Ring.Receives))
 		}
 		log.LogAttrs(ctx, level, string(e.Kind), attrs...)
 		if figures := e.figures(); len(figures) > 0 {
@@ -101,7 +113,8 @@ const (
 	FigureFailed             = "Failed"
 	FigureSkipped            = "Skipped"
 	FigureRetries            = "Retries"
-	FigureOurFaults          = "OurFaults"
+	FigureOurFaults          = "OurFaults"     // that were counted on a delivery
+	FigureTableFailures      = "TableFailures" // calls to the table that failed, where a message waits for it
 	FigureLate               = "LateResults"
 	FigureAttemptTime        = "AttemptMilliseconds"
 	FigurePublishToDelivered = "PublishToDeliveredMilliseconds"
@@ -111,7 +124,12 @@ func (e Event) figures() map[string]float64 {
 	f := map[string]float64{}
 	switch e.Kind {
 	case EventFault:
-		f[FigureOurFaults] = 1
+		if e.Counted {
+			f[FigureOurFaults] = 1
+		}
+		return f
+	case EventTable:
+		f[FigureTableFailures] = 1
 		return f
 	case EventLate:
 		f[FigureLate] = 1

@@ -3,16 +3,19 @@ package delivery
 import (
 	"context"
 	"errors"
+
+	"colophon/internal/failure"
 )
 
-// What a write to the table can answer beside success. A store wraps these.
+// The outcomes of a write that every store has, see package failure.
 var (
-	// ErrMoved: the slot or the delivery is not what was read; read again.
-	ErrMoved = errors.New("moved since it was read")
-	// ErrBusy: another transaction is at work, or the table is short of units; wait.
-	ErrBusy = errors.New("busy")
-	// ErrUncertain: the write may have been carried out.
-	ErrUncertain = errors.New("outcome of the write unknown")
+	ErrMoved     = failure.ErrMoved
+	ErrBusy      = failure.ErrBusy
+	ErrUncertain = failure.ErrUnknown
+)
+
+// What a write to the table can answer besides them. A store wraps these.
+var (
 	// ErrUnknownVersion: the item was written by a newer build; wait for one here.
 	ErrUnknownVersion = errors.New("item of a version that is not known")
 	// ErrLate: the token is not in the slot any more; the result changes nothing.

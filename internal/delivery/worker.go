@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"colophon/internal/failure"
 	"colophon/internal/killpoint"
+	"colophon/internal/retry"
 	"colophon/internal/webhook"
 )
 
@@ -134,8 +136,7 @@ func (a *answering) answer(ctx context.Context) Disposition {
 	for range decisionsMost {
 		reading, err := a.read(ctx)
 		if err != nil {
-			a.fault(ctx, "read", err)
-			return Keep{}
+			return a.after(ctx, "read", AfterFailedRead(err, a.ring.Receives))
 		}
 		a.working = reading.Rang
 		now := a.Clock()
@@ -177,22 +178,49 @@ func (a *answering) answer(ctx context.Context) Disposition {
 		default:
 			panic(fmt.Sprintf("delivery: no way to do %T", d))
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			if end := a.over(decision); end != nil {
 				return end
 			}
-		case errors.Is(err, ErrMoved):
-			if moved++; moved > 1 {
-				return Keep{For: time.Second}
-			}
-		case errors.Is(err, ErrBusy), errors.Is(err, ErrUncertain):
-			return Keep{For: time.Second}
-		default:
-			return a.ours(ctx, fmt.Sprintf("%T", decision), err)
+			continue
 		}
+		if errors.Is(err, failure.ErrMoved) {
+			moved++
+		}
+		next := AfterFailedWrite(err, a.ring.Receives, moved)
+		if next.End == nil && !next.Ours {
+			continue // it moved: decide about it again
+		}
+		return a.after(ctx, fmt.Sprintf("%T", decision), next)
 	}
 	return Keep{For: time.Second}
+}
+
+// after does what follows from a call that failed.
+func (a *answering) after(ctx context.Context, doing string, f Consequence) Disposition {
+	if f.Report {
+		a.tableFailed(ctx, doing, f.Err)
+	}
+	if f.Ours {
+		return a.ours(ctx, doing, f.Err)
+	}
+	return f.End
+}
+
+// loop repeats what must be written while a lease lasts, or a torn read.
+func (a *answering) loop(p retry.Policy) *retry.Loop {
+	wall := func() time.Time { return a.Clock().Round(0) } // a frozen sandbox's monotonic clock stood still
+	return retry.New(retry.Clock{Now: wall, Sleep: a.Sleep}, p)
+}
+
+// whileHeld is for how long something is written again under a lease: while the
+// lease lasts, and the invocation. One that is cut off takes its whole batch along.
+func (a *answering) whileHeld(ctx context.Context, h Holder) retry.Policy {
+	waits := retry.Within(h.Until.Sub(a.Clock().Round(0)), retry.Doubling(50*time.Millisecond, LeaseTime))
+	return func(t retry.Try) (time.Duration, bool) {
+		wait, again := waits(t)
+		return wait, again && a.Left(ctx) > wait+time.Second
+	}
 }
 
 // over is the message's end where what was just done ended the very delivery that
@@ -223,13 +251,14 @@ func (a *answering) skipPlain(ctx context.Context, d Delivery, successor int64) 
 // than TornTime: what stays torn is a newest delivery that expired, or damage,
 // and is decided about as it is.
 func (a *answering) read(ctx context.Context) (Reading, error) {
-	for pause := TornTime / 64; ; pause *= 2 {
+	loop := a.loop(WhileTorn)
+	for {
 		reading, err := a.Reader.Read(ctx, a.ring.Key)
-		if err != nil || !reading.Torn() || pause >= TornTime {
+		if err != nil || !reading.Torn() {
 			return reading, err
 		}
-		if err := a.Sleep(ctx, pause); err != nil {
-			return reading, err
+		if !loop.Again(ctx) {
+			return reading, ctx.Err()
 		}
 	}
 }
@@ -284,7 +313,7 @@ func (a *answering) attempt(ctx context.Context, r Reading, k Delivery) (Disposi
 	)
 	if claimErr != nil {
 		a.claim = nil
-		if errors.Is(claimErr, ErrUncertain) {
+		if errors.Is(claimErr, failure.ErrUnknown) {
 			// It may be ours all the same: nothing is sent, and the slot is free for the next.
 			a.giveBack(ctx, k.Destination, h)
 		}
@@ -370,7 +399,8 @@ func (a *answering) skipWaiting(ctx context.Context, r Reading, k Delivery) {
 // record writes the outcome, again and again while the lease lasts: a result
 // that is not written is a try whose outcome nobody knows.
 func (a *answering) record(ctx context.Context, r Recording) (recorded bool, err error) {
-	for pause := 50 * time.Millisecond; ; pause *= 2 {
+	loop := a.loop(a.whileHeld(ctx, r.Holder))
+	for {
 		err := a.Slots.Record(ctx, r)
 		switch {
 		case err == nil:
@@ -380,17 +410,27 @@ func (a *answering) record(ctx context.Context, r Recording) (recorded bool, err
 			a.observe(ctx, Event{Kind: EventLate, Delivery: r.Delivery, Transition: r.Transition})
 			return false, a.Notes.NoteLate(ctx, r.Delivery.Key, r.Holder.Attempt, r.Holder.Token, string(r.Transition.Attempt.Class))
 		}
-		if !a.Clock().Round(0).Add(pause).Before(r.Holder.Until) || a.Sleep(ctx, pause) != nil {
+		if !loop.Again(ctx) {
 			return false, err
 		}
 	}
 }
 
-// giveBack frees the slot. Where that fails it is free when the lease is over.
+// giveBack frees the slot, again and again while the lease lasts: a lease that
+// runs out counts as a try, and here nothing was sent. Where that fails the slot
+// is free when the lease is over.
 func (a *answering) giveBack(ctx context.Context, d Destination, h Holder) {
 	a.claim = nil
-	if err := a.Slots.GiveBack(ctx, d, h.Token); err != nil {
-		a.fault(ctx, "give the slot back", err)
+	loop := a.loop(a.whileHeld(ctx, h))
+	for {
+		err := a.Slots.GiveBack(ctx, d, h.Token)
+		if err == nil {
+			return
+		}
+		if again := failure.NotDone(err) || errors.Is(err, failure.ErrUnknown); !again || !loop.Again(ctx) {
+			a.tableFailed(ctx, "give the slot back", err)
+			return
+		}
 	}
 }
 
@@ -409,8 +449,9 @@ func (a *answering) notATry(ctx context.Context, h Holder, k Delivery, doing str
 // ours counts a fault of our own on the delivery that was worked on; the sweeper
 // brings it back. Where not even that can be written, the message stays.
 func (a *answering) ours(ctx context.Context, doing string, cause error) Disposition {
-	a.fault(ctx, doing, cause)
-	if a.counted(ctx) {
+	counted := a.counted(ctx)
+	a.fault(ctx, doing, cause, counted)
+	if counted {
 		return Done{}
 	}
 	return Keep{}
@@ -421,8 +462,8 @@ func (a *answering) counted(ctx context.Context) bool {
 		return false
 	}
 	err := a.Endings.CountOurs(ctx, *a.working)
-	if err != nil && !errors.Is(err, ErrMoved) {
-		a.fault(ctx, "count a fault", err)
+	if err != nil && !errors.Is(err, failure.ErrMoved) {
+		a.tableFailed(ctx, "count a fault", err)
 	}
 	return err == nil
 }
@@ -440,9 +481,10 @@ func (a *answering) afterPanic(ctx context.Context, cause any) (end Disposition)
 	if a.claim != nil { // nothing was sent: the slot need not wait for the lease's end
 		a.giveBack(ctx, a.ring.Destination, *a.claim)
 	}
-	a.fault(ctx, "panic", fmt.Errorf("panic: %v", cause))
 	panics := int64(a.ring.Receives)
-	if a.counted(ctx) {
+	counted := false
+	defer func() { a.fault(ctx, "panic", fmt.Errorf("panic: %v", cause), counted) }()
+	if counted = a.counted(ctx); counted {
 		panics = a.working.Ours.Count + 1
 	}
 	switch {

@@ -441,7 +441,7 @@ func TestASlotThatCouldNotBeGivenBackIsReportedAndFreeAfterItsLease(t *testing.T
 			if end := worker.Answer(context.Background(), w.ring(1)); end != (delivery.Keep{For: time.Second}) {
 				t.Errorf("ends as %#v", end)
 			}
-			if len(w.events) != 1 || w.events[0].Kind != delivery.EventFault || w.events[0].Doing != "give the slot back" {
+			if len(w.events) != 1 || w.events[0].Kind != delivery.EventTable || w.events[0].Doing != "give the slot back" {
 				t.Errorf("events %+v", w.events)
 			}
 			w.pass(delivery.LeaseTime + 2*time.Second)

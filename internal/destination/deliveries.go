@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"colophon/internal/delivery"
+	"colophon/internal/retry"
 	"colophon/internal/webhook"
 )
 
@@ -64,13 +65,14 @@ func (s *Service) send(ctx context.Context, doing string, key delivery.Key,
 // would then send what has ended. One that stays torn for longer than any
 // transaction shows a destination whose newest delivery has expired.
 func (s *Service) readWhole(ctx context.Context, key delivery.Key) (delivery.Reading, error) {
-	for pause := delivery.TornTime / 64; ; pause *= 2 {
+	loop := retry.New(retry.Clock{Now: s.clock, Sleep: s.sleep}, delivery.WhileTorn)
+	for {
 		r, err := s.history.Read(ctx, key)
-		if err != nil || !r.Torn() || pause >= delivery.TornTime {
+		if err != nil || !r.Torn() {
 			return r, err
 		}
-		if err := s.sleep(ctx, pause); err != nil {
-			return r, err
+		if !loop.Again(ctx) {
+			return r, ctx.Err()
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"colophon/internal/clock"
 	"colophon/internal/delivery"
+	"colophon/internal/failure"
+	"colophon/internal/retry"
 	"colophon/internal/webhook"
 )
 
@@ -248,7 +250,7 @@ func (s *Service) Resume(ctx context.Context, project, id string) (Resumed, erro
 	newest, err := s.history.Range(ctx, d, 0, 0, 1)
 	if err != nil {
 		e := refuse(CodeUnavailable, "The destination takes deliveries again, but what it missed could not be read. Resume it again to see that.")
-		e.cause = fmt.Errorf("read newest delivery: %w", err)
+		e.Cause = fmt.Errorf("read newest delivery: %w", err)
 		return Resumed{}, e
 	}
 	if len(newest) > 0 {
@@ -302,80 +304,39 @@ func (s *Service) Remove(ctx context.Context, project, id string) error {
 	})
 }
 
-// apply reads, decides and writes, and does so again where what was read has
-// moved. A decision of nil writes nothing.
+// retryTime is for how long a write is tried again while others change the same,
+// the table is short of units or the outcome is unknown.
+const retryTime = 5 * time.Second
+
+// apply reads, decides and writes, and does so again where nothing was written. A
+// decision of nil writes nothing.
 func (s *Service) apply(ctx context.Context, doing string, decide func(context.Context) (Operation, error)) error {
-	const tries = 8 // 10, 20, 40 … 640 ms between them: a busy slot moves a few times a second
-	for try := range tries {
-		if err := s.backOff(ctx, try); err != nil {
-			return fault(doing, err)
-		}
+	// A busy slot moves a few times a second.
+	waits := retry.Within(retryTime, retry.Jittered(s.chance, retry.Doubling(10*time.Millisecond, 640*time.Millisecond)))
+	loop := retry.New(retry.Clock{Now: s.clock, Sleep: s.sleep}, waits)
+	for {
 		o, err := decide(ctx)
 		if err != nil || o == nil {
 			return fault(doing, err)
 		}
-		if err = s.commit(ctx, o); !errors.Is(err, ErrMoved) && !errors.Is(err, ErrBusy) {
+		token, err := randomText(s.random, tokenLength)
+		if err != nil {
+			return fault(doing, err)
+		}
+		err = loop.UntilKnown(ctx, func() error { return s.store.Commit(ctx, token, o) })
+		if !failure.NotDone(err) || !loop.Again(ctx) {
 			return fault(doing, err)
 		}
 	}
-	return refuse(CodeBusy, "Others kept changing this at the same time, and nothing was done. Try again in a moment.")
 }
 
-// commit asks until the outcome is known: the token makes that harmless. While it
-// is not, the first request may still be on its way, whatever else is answered.
-func (s *Service) commit(ctx context.Context, o Operation) error {
-	token, err := randomText(s.random, tokenLength)
-	if err != nil {
-		return err
+// chance is random, from [0, 1).
+func (s *Service) chance() float64 {
+	one := make([]byte, 1)
+	if _, err := io.ReadFull(s.random, one); err != nil {
+		return 0 // what needs randomness asks for it itself, and fails
 	}
-	const tries = 6
-	unknown := false
-	for try := range tries {
-		if err := s.backOff(ctx, try); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnknown, err)
-		}
-		err = s.store.Commit(ctx, token, o)
-		switch {
-		case errors.Is(err, ErrUnknown):
-			unknown = true
-		case unknown && (errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable)):
-			err = fmt.Errorf("%w: %v", ErrUnknown, err) // it is not undone: nobody may read that out of it
-		default:
-			return err
-		}
-	}
-	return err
+	return float64(one[0]) / 256
 }
 
-// backOff waits before a try that is not the first; half of the wait is by chance.
-func (s *Service) backOff(ctx context.Context, try int) error {
-	if try == 0 {
-		return nil
-	}
-	chance := make([]byte, 1)
-	if _, err := io.ReadFull(s.random, chance); err != nil {
-		return fmt.Errorf("read randomness: %w", err)
-	}
-	wait := 5 * time.Millisecond << try
-	return s.sleep(ctx, wait+wait*time.Duration(chance[0])/255)
-}
-
-// fault turns what a store answered into what a person is told.
-func fault(doing string, err error) error {
-	var refusal *Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refusal):
-		return err
-	case errors.Is(err, ErrUnknown):
-		e := refuse(CodeUnknown, "The table did not say whether this was done. Look before you ask again.")
-		e.cause = fmt.Errorf("%s: %w", doing, err)
-		return e
-	case errors.Is(err, ErrUnavailable):
-		e := refuse(CodeUnavailable, "The table does not answer just now, and nothing was done. Try again in a moment.")
-		e.cause = fmt.Errorf("%s: %w", doing, err)
-		return e
-	}
-	return fmt.Errorf("%s: %w", doing, err)
-}
+func fault(doing string, err error) error { return failure.Explain(doing, err) }

@@ -832,6 +832,10 @@ func faulted(t *testing.T) (d *desk, set func(faults ...storetest.Fault)) {
 			return fault
 		}}
 	})
+	d.config.Sleep = func(_ context.Context, wait time.Duration) error { d.pass(wait); return nil } // waiting takes no time
+	var err error
+	d.Service, err = destination.New(d.config)
+	must(t, err)
 	return d, func(faults ...storetest.Fault) { queue = faults }
 }
 
@@ -851,6 +855,32 @@ func TestALostAnswerIsAskedForAgainAndDoneOnce(t *testing.T) {
 	}
 }
 
+func TestARedeliveryIsRetriedWhileTheTableIsShortOfUnits(t *testing.T) {
+	t.Parallel()
+	for name, short := range map[string]storetest.Fault{
+		"the slot's write of it": storetest.ThrottledFirst, "the last write of it": storetest.ThrottledLast, "all of it": storetest.Throttled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, set := faulted(t)
+			id := d.add()
+			release := d.publish()
+			d.ring(id, release)
+			set(short, short, short, short, storetest.None)
+			_, err := d.Redeliver(t.Context(), d.key(id, release), destination.Redelivery{})
+			must(t, err)
+			if got := d.delivery(id, release); got.Round != 2 || got.Status != delivery.Queued {
+				t.Errorf("stored: %+v", got)
+			}
+			set(short) // for ever
+			_, err = d.TryNow(t.Context(), d.key(id, release))
+			if e := want(t, err, destination.CodeUnavailable); !strings.Contains(e.Message, "takes no more just now") || e.RetryAfter < time.Second {
+				t.Errorf("refusal: %+v", e)
+			}
+		})
+	}
+}
+
 func TestFaultsOfTheTableAreToldInPlainWords(t *testing.T) {
 	t.Parallel()
 	d, set := faulted(t)
@@ -863,6 +893,8 @@ func TestFaultsOfTheTableAreToldInPlainWords(t *testing.T) {
 		{[]storetest.Fault{storetest.AnswerLost, storetest.Conflict}, destination.CodeUnknown},
 		{[]storetest.Fault{storetest.Conflict}, destination.CodeBusy},
 		{[]storetest.Fault{storetest.Throttled}, destination.CodeUnavailable},
+		{[]storetest.Fault{storetest.ThrottledLast}, destination.CodeUnavailable},
+		{[]storetest.Fault{storetest.AnswerLost, storetest.ThrottledLast}, destination.CodeUnknown},
 	} {
 		set(c.faults...)
 		_, err := d.SendTest(t.Context(), d.project, id)

@@ -98,7 +98,7 @@ func inputFault(field string, err error) error {
 		return fmt.Errorf("check %s: %w", field, err)
 	}
 	e := invalid(field, "%s", refusal.Message)
-	e.cause = err
+	e.Cause = err
 	return e
 }
 

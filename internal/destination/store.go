@@ -2,18 +2,18 @@ package destination
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"colophon/internal/delivery"
+	"colophon/internal/failure"
 )
 
-// What a Store's errors wrap where asking again can help.
+// What a Store's errors wrap where asking again can help, see package failure.
 var (
-	ErrMoved       = errors.New("what was read has changed since") // nothing was written: read again
-	ErrBusy        = errors.New("others are at work on it")        // nothing was written
-	ErrUnknown     = errors.New("outcome unknown")                 // ask again with the same token
-	ErrUnavailable = errors.New("table not available")             // nothing was written
+	ErrMoved       = failure.ErrMoved
+	ErrBusy        = failure.ErrBusy
+	ErrUnknown     = failure.ErrUnknown
+	ErrUnavailable = failure.ErrUnavailable
 )
 
 // Store keeps destinations. Its reads are strongly consistent.

@@ -10,8 +10,7 @@ import (
 
 	"github.com/ogen-go/ogen/ogenerrors"
 
-	"colophon/internal/content"
-	"colophon/internal/destination"
+	"colophon/internal/failure"
 	"colophon/internal/httpapi/openapi"
 )
 
@@ -93,24 +92,16 @@ func problem(requestID, code, detail string) *problemAnswer {
 // It is where errors end: what is no refusal is logged here, and nowhere else.
 func (a *API) NewError(ctx context.Context, err error) *problemAnswer {
 	id := inquiryOf(ctx).id
-	var (
-		ofContent     *content.Error
-		ofDestination *destination.Error
-	)
+	var refusal *failure.Error
 	switch {
-	case errors.As(err, &ofContent) && known(string(ofContent.Code)):
-		p := problem(id, string(ofContent.Code), ofContent.Message)
-		p.Response.Field = optional(ofContent.Field)
-		a.note(ctx, p, ofContent.Unwrap())
-		return p
-	case errors.As(err, &ofDestination) && known(string(ofDestination.Code)):
-		p := problem(id, string(ofDestination.Code), ofDestination.Message)
-		p.Response.Field = optional(ofDestination.Field)
-		p.Response.Newest = optionalNumber(ofDestination.Newest)
-		if wait := ofDestination.RetryAfter; wait > 0 {
+	case errors.As(err, &refusal) && known(string(refusal.Code)):
+		p := problem(id, string(refusal.Code), refusal.Message)
+		p.Response.Field = optional(refusal.Field)
+		p.Response.Newest = optionalNumber(refusal.Newest)
+		if wait := refusal.RetryAfter; wait > 0 {
 			p.RetryAfter = openapi.NewOptInt(int(math.Ceil(wait.Seconds())))
 		}
-		a.note(ctx, p, ofDestination.Unwrap())
+		a.note(ctx, p, refusal.Cause)
 		return p
 	case errors.Is(err, ogenerrors.ErrSecurityRequirementIsNotSatisfied):
 		return problem(id, codeUnauthenticated, `This needs a token. Send it as "Authorization: Bearer clp_…"; "colophon token create" makes one.`)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"colophon/internal/failure"
 	"colophon/internal/store"
 )
 
@@ -130,9 +131,9 @@ func (t *tables) table(name string) *table {
 
 // errors of a request that never reached the table, or whose answer never came.
 var (
-	errThrottled = fmt.Errorf("throttled: %w", store.ErrUnavailable)
-	errDeadline  = fmt.Errorf("the invocation's time is over: %w", store.ErrUnavailable)
-	errNoAnswer  = fmt.Errorf("no answer: %w", store.ErrUnknown)
+	errThrottled = fmt.Errorf("throttled: %w", failure.ErrThrottled)
+	errDeadline  = fmt.Errorf("the invocation's time is over: %w", failure.ErrUnavailable)
+	errNoAnswer  = fmt.Errorf("no answer: %w", failure.ErrUnknown)
 	errMismatch  = errors.New("the token was used for another transaction")
 )
 
@@ -158,7 +159,7 @@ func (t *tables) reach(ctx context.Context) error {
 		wait := moment(w.choices.below(faultSlowCall, 40)) * 100 * time.Millisecond
 		w.pause(min(wait, callTime))
 		if wait > callTime {
-			return fmt.Errorf("timed out: %w", store.ErrUnavailable)
+			return fmt.Errorf("timed out: %w", failure.ErrUnavailable)
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"colophon/internal/failure"
 )
 
 // attempts watches the SDK's own attempts of one write. The SDK answers with the
@@ -25,7 +27,7 @@ func (a *attempts) watch(o *dynamodb.Options) {
 
 // IsErrorRetryable is asked after each attempt that failed.
 func (a *attempts) IsErrorRetryable(err error) bool {
-	a.unknown = a.unknown || errors.Is(writeFault("attempt", err), ErrUnknown)
+	a.unknown = a.unknown || errors.Is(writeFault("attempt", err), failure.ErrUnknown)
 	return a.RetryerV2.IsErrorRetryable(err)
 }
 
@@ -35,9 +37,9 @@ func (a *attempts) IsErrorRetryable(err error) bool {
 func (a *attempts) fault(doing string, err error) error {
 	fault := writeFault(doing, err)
 	refused := AsRefused(fault)
-	notDone := errors.Is(fault, ErrUnavailable) || refused != nil && !refused.Has(CodeCondition)
+	notDone := errors.Is(fault, failure.ErrUnavailable) || refused != nil && !refused.Has(CodeCondition)
 	if a.unknown && notDone {
-		return fmt.Errorf("%s: an earlier attempt: %w, the last: %v", doing, ErrUnknown, err)
+		return fmt.Errorf("%s: an earlier attempt: %w, the last: %v", doing, failure.ErrUnknown, err)
 	}
 	return fault
 }

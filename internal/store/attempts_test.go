@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"colophon/internal/failure"
 	"colophon/internal/store"
 )
 
@@ -92,9 +93,9 @@ func TestAWriteIsKnownToBeUndoneOnlyIfNoAttemptOfItWentUnanswered(t *testing.T) 
 			refused := store.AsRefused(err)
 			got := done
 			switch {
-			case errors.Is(err, store.ErrUnknown):
+			case errors.Is(err, failure.ErrUnknown):
 				got = unknown
-			case errors.Is(err, store.ErrUnavailable):
+			case errors.Is(err, failure.ErrUnavailable):
 				got = unavailable
 			case refused != nil:
 				got = string(refused.Reasons[0].Code)

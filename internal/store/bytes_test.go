@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"colophon/internal/failure"
 	"colophon/internal/store"
 )
 
@@ -59,7 +60,7 @@ func TestATransactionOfUnknownOutcomeIsAskedForAgainByteForByte(t *testing.T) {
 	writes := []store.Write{{Table: "content-table", Key: store.Key{PK: "p", SK: "s"}, Put: many}}
 	ctx := context.Background()
 	for range 3 {
-		if err := engine.Transact(ctx, "token-1", writes); !errors.Is(err, store.ErrUnknown) {
+		if err := engine.Transact(ctx, "token-1", writes); !errors.Is(err, failure.ErrUnknown) {
 			t.Fatalf("an attempt without answer is %v", err)
 		}
 	}

@@ -47,24 +47,6 @@ func NewContents(c ContentsConfig) (*Contents, error) {
 
 var _ content.Store = (*Contents)(nil)
 
-// contentFault says in the rules' words why a table call failed.
-func contentFault(doing string, err error) error {
-	refused := AsRefused(err)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, ErrUnknown):
-		return fmt.Errorf("%s: %w: %w", doing, content.ErrUnknown, err)
-	case errors.Is(err, ErrUnavailable):
-		return fmt.Errorf("%s: %w: %w", doing, content.ErrUnavailable, err)
-	case refused != nil && refused.Has(CodeCondition):
-		return fmt.Errorf("%s: %w: %w", doing, content.ErrMoved, err)
-	case refused != nil && (refused.Has(CodeConflict) || refused.Has(CodeThrottled)):
-		return fmt.Errorf("%s: %w: %w", doing, content.ErrBusy, err)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
-}
-
 // AddProject writes a project and its place in the list of all.
 func (s *Contents) AddProject(ctx context.Context, token string, p content.Project) error {
 	err := s.engine.Transact(ctx, token, []Write{
@@ -266,8 +248,11 @@ func whyRefused(c content.Commit, reasons []Reason, use int, token string) (refu
 		switch reason.Code {
 		case CodeNone:
 			continue
-		case CodeConflict, CodeThrottled:
+		case CodeConflict:
 			refusal.Busy = true
+			continue
+		case CodeThrottled:
+			refusal.Throttled = true
 			continue
 		case CodeCondition:
 		default:

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"colophon/internal/delivery"
+	"colophon/internal/failure"
 )
 
 // DeliveriesConfig is what Deliveries needs.
@@ -121,12 +122,12 @@ func (s *Deliveries) Claim(ctx context.Context, d delivery.Destination, read del
 		// The SDK may have asked twice: a refusal that shows our own token is a success.
 		slot, decodeErr := decodeSlot(refused.Reasons[0].Old)
 		if decodeErr != nil || slot.Holder == nil || slot.Holder.Token != h.Token {
-			return delivery.Slot{}, fmt.Errorf("claim slot: %w", delivery.ErrMoved)
+			return delivery.Slot{}, fmt.Errorf("claim slot: %w", failure.ErrMoved)
 		}
 		return slot, nil
 	}
 	if err != nil {
-		return delivery.Slot{}, fmt.Errorf("claim slot: %w", answer(err))
+		return delivery.Slot{}, fmt.Errorf("claim slot: %w", err)
 	}
 	return decodeSlot(item)
 }
@@ -143,7 +144,7 @@ func (s *Deliveries) GiveBack(ctx context.Context, d delivery.Destination, token
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("give slot back: %w", answer(err))
+		return fmt.Errorf("give slot back: %w", err)
 	}
 	return nil
 }
@@ -169,7 +170,7 @@ func (s *Deliveries) Record(ctx context.Context, r delivery.Recording) error {
 	refused := AsRefused(err)
 	if refused == nil || len(refused.Reasons) != 2 {
 		if err != nil {
-			return fmt.Errorf("record attempt: %w", answer(err))
+			return fmt.Errorf("record attempt: %w", err)
 		}
 		return nil
 	}
@@ -178,8 +179,10 @@ func (s *Deliveries) Record(ctx context.Context, r delivery.Recording) error {
 		return nil
 	}
 	switch {
-	case slot.Code == CodeConflict || item.Code == CodeConflict || refused.Has(CodeThrottled):
-		return fmt.Errorf("record attempt: %w", delivery.ErrBusy)
+	case refused.Has(CodeThrottled):
+		return fmt.Errorf("record attempt: %w", failure.ErrThrottled)
+	case refused.Has(CodeConflict): // what else was refused may be the other transaction's doing
+		return fmt.Errorf("record attempt: %w", failure.ErrBusy)
 	case slot.Code == CodeCondition:
 		now, decodeErr := decodeSlot(slot.Old)
 		if decodeErr == nil && pause && now.Holder != nil && now.Holder.Token == r.Holder.Token {
@@ -322,7 +325,7 @@ func (s *Deliveries) Settle(ctx context.Context, x delivery.Settlement) error {
 
 func settled(err error) error {
 	if err != nil {
-		return fmt.Errorf("settle slot: %w", answer(err))
+		return fmt.Errorf("settle slot: %w", err)
 	}
 	return nil
 }
@@ -338,7 +341,7 @@ func (s *Deliveries) SkipPlain(ctx context.Context, k delivery.Key, round, succe
 		Changes: statusChanges(k, delivery.Skipped, delivery.Superseded, successor, s.clock()),
 	})
 	if err != nil {
-		return fmt.Errorf("skip delivery: %w", answer(err))
+		return fmt.Errorf("skip delivery: %w", err)
 	}
 	return nil
 }
@@ -361,7 +364,7 @@ func (s *Deliveries) EndChecked(ctx context.Context, e delivery.Ending) error {
 		Table: s.table, Key: deliveryKey(d.Key), Changes: changes, If: pending(d.Round),
 	}})
 	if err != nil {
-		return fmt.Errorf("end delivery: %w", answer(err))
+		return fmt.Errorf("end delivery: %w", err)
 	}
 	return nil
 }
@@ -378,7 +381,7 @@ func (s *Deliveries) EndUnreadable(ctx context.Context, k delivery.Key) error {
 			Not(Equal(At(attrStatus), Text(string(delivery.Skipped))))),
 	})
 	if err != nil {
-		return fmt.Errorf("end unreadable delivery: %w", answer(err))
+		return fmt.Errorf("end unreadable delivery: %w", err)
 	}
 	return nil
 }
@@ -392,7 +395,7 @@ func (s *Deliveries) CountOurs(ctx context.Context, d delivery.Delivery) error {
 		If:      pending(d.Round),
 	})
 	if err != nil {
-		return fmt.Errorf("count fault of our own: %w", answer(err))
+		return fmt.Errorf("count fault of our own: %w", err)
 	}
 	return nil
 }
@@ -410,25 +413,9 @@ func (s *Deliveries) NoteLate(ctx context.Context, k delivery.Key, attempt int64
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("note late result: %w", answer(err))
+		return fmt.Errorf("note late result: %w", err)
 	}
 	return nil
-}
-
-// answer turns an engine's answer to a conditional write into the worker's words.
-func answer(err error) error {
-	refused := AsRefused(err)
-	switch {
-	case refused != nil && refused.Has(CodeCondition):
-		return fmt.Errorf("%w: %w", delivery.ErrMoved, err)
-	case refused != nil && (refused.Has(CodeConflict) || refused.Has(CodeThrottled)):
-		return fmt.Errorf("%w: %w", delivery.ErrBusy, err)
-	case errors.Is(err, ErrUnavailable):
-		return fmt.Errorf("%w: %w", delivery.ErrBusy, err)
-	case errors.Is(err, ErrUnknown):
-		return fmt.Errorf("%w: %w", delivery.ErrUncertain, err)
-	}
-	return err
 }
 
 func textOf(v Value) string {

@@ -184,20 +184,12 @@ func (s *Destinations) Commit(ctx context.Context, token string, o destination.O
 	return told("write", s.engine.Transact(ctx, token, s.writes(o)))
 }
 
-// told turns an engine's answer into the words of people's actions.
+// told says what was being done. The outcome is in the error already: see Refused.Unwrap.
 func told(doing string, err error) error {
-	refused := AsRefused(err)
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case refused != nil && refused.Has(CodeCondition):
-		return fmt.Errorf("%s: %w: %w", doing, destination.ErrMoved, err)
-	case refused != nil && refused.Has(CodeConflict):
-		return fmt.Errorf("%s: %w: %w", doing, destination.ErrBusy, err)
-	case refused != nil && refused.Has(CodeThrottled), errors.Is(err, ErrUnavailable):
-		return fmt.Errorf("%s: %w: %w", doing, destination.ErrUnavailable, err)
-	case errors.Is(err, ErrUnknown):
-		return fmt.Errorf("%s: %w: %w", doing, destination.ErrUnknown, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
+
+func contentFault(doing string, err error) error { return told(doing, err) }

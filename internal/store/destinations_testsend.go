@@ -145,7 +145,7 @@ func (s *Deliveries) ClaimTest(ctx context.Context, d delivery.Destination, id, 
 		item, err = refused.Reasons[0].Old, nil // the SDK asked twice
 	}
 	if err != nil {
-		return delivery.TestSend{}, fmt.Errorf("claim test send: %w", answer(err))
+		return delivery.TestSend{}, fmt.Errorf("claim test send: %w", err)
 	}
 	return decodeTest(d, id, item)
 }
@@ -165,7 +165,7 @@ func (s *Deliveries) RecordTest(ctx context.Context, d delivery.Destination, id 
 		return nil // the SDK asked twice
 	}
 	if err != nil {
-		return fmt.Errorf("record test send: %w", answer(err))
+		return fmt.Errorf("record test send: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"colophon/internal/failure"
 )
 
 // Key is an item's key in either table: pk and sk.
@@ -120,13 +122,20 @@ func (r *Refused) Has(code Code) bool {
 	return false
 }
 
-// ErrUnknown says that a write's outcome is not known: it may have been carried
-// out, or may be later. ErrUnavailable says that a request was not carried out
-// and that asking again may help.
-var (
-	ErrUnknown     = errors.New("outcome unknown")
-	ErrUnavailable = errors.New("table not available")
-)
+// Unwrap is the outcome that the reasons come to. A condition that did not hold
+// decides, for waiting does not help there; a shortage lasts longer than another
+// transaction. Reasons that are a fault of the request itself are no outcome.
+func (r *Refused) Unwrap() error {
+	switch {
+	case r.Has(CodeCondition):
+		return failure.ErrMoved
+	case r.Has(CodeThrottled):
+		return failure.ErrThrottled
+	case r.Has(CodeConflict):
+		return failure.ErrBusy
+	}
+	return nil
+}
 
 // AsRefused returns the refusal in an error, or nil.
 func AsRefused(err error) *Refused {

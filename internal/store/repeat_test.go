@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"colophon/internal/delivery"
+	"colophon/internal/failure"
 	"colophon/internal/store"
 )
 
@@ -18,7 +19,7 @@ type asked struct {
 
 func (a *asked) Transact(_ context.Context, _ string, writes []store.Write) error {
 	a.transactions = append(a.transactions, writes)
-	return store.ErrUnknown
+	return failure.ErrUnknown
 }
 
 // DynamoDB refuses a token that comes with another request than before.

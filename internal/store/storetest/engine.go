@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"pgregory.net/rapid"
 
+	"colophon/internal/failure"
 	"colophon/internal/store"
 )
 
@@ -372,7 +373,7 @@ func anyChanges(t *testing.T, place Place) {
 		after := get(t, place, k)
 		want, fault := store.Apply(before, changes)
 		if fault != nil {
-			if err == nil || store.AsRefused(err) != nil || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrUnavailable) {
+			if err == nil || store.AsRefused(err) != nil || errors.Is(err, failure.ErrUnknown) || errors.Is(err, failure.ErrUnavailable) {
 				t.Fatalf("the value says %v, the engine %v", fault, err)
 			}
 			want = before
@@ -457,7 +458,7 @@ func otherTransaction(t *testing.T, place Place) {
 		t.Fatal(err)
 	}
 	err := place.Engine.Transact(ctx, token, counted(place, 2, store.Condition{}))
-	if err == nil || store.AsRefused(err) != nil || errors.Is(err, store.ErrUnknown) {
+	if err == nil || store.AsRefused(err) != nil || errors.Is(err, failure.ErrUnknown) {
 		t.Errorf("another transaction under the token: %v", err)
 	}
 	if got := get(t, place, key("count"))["n"]; !reflect.DeepEqual(got, store.Number(1)) {
@@ -617,7 +618,7 @@ func throughNoMap(t *testing.T, place Place) {
 			t.Errorf("changes %d: the value is applied", i)
 		}
 		_, err := place.Engine.Write(context.Background(), store.Write{Table: place.Content, Key: k, Changes: changes})
-		if err == nil || store.AsRefused(err) != nil || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrUnavailable) {
+		if err == nil || store.AsRefused(err) != nil || errors.Is(err, failure.ErrUnknown) || errors.Is(err, failure.ErrUnavailable) {
 			t.Errorf("changes %d: %v, want a request that is refused for what it is", i, err)
 		}
 		after := get(t, place, k)

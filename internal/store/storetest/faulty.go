@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"colophon/internal/failure"
 	"colophon/internal/store"
 )
 
@@ -19,7 +20,12 @@ const (
 	AnswerLost        // outcome unknown: it is carried out
 	Late              // outcome unknown: it is carried out a little later
 	Conflict          // refused: another transaction is at work on the first item
-	Throttled         // not carried out: more than the table takes
+	Throttled         // not carried out: more than the table takes; the whole request
+
+	// A transaction that is cancelled because the table is short of units for one
+	// of its writes; a single write is Throttled.
+	ThrottledFirst
+	ThrottledLast
 )
 
 // Faulty is an Engine whose writes meet faults.
@@ -72,8 +78,15 @@ func (f *Faulty) meet(ctx context.Context, writes []store.Write, do func(context
 		refused := &store.Refused{Reasons: make([]store.Reason, len(writes))}
 		refused.Reasons[0].Code = store.CodeConflict
 		return refused
+	case ThrottledFirst, ThrottledLast:
+		if len(writes) > 1 {
+			refused := &store.Refused{Reasons: make([]store.Reason, len(writes))}
+			refused.Reasons[map[Fault]int{ThrottledLast: len(writes) - 1}[fault]].Code = store.CodeThrottled
+			return refused
+		}
+		return fmt.Errorf("injected: %w", failure.ErrThrottled)
 	case Throttled:
-		return fmt.Errorf("injected: %w", store.ErrUnavailable)
+		return fmt.Errorf("injected: %w", failure.ErrThrottled)
 	}
-	return fmt.Errorf("injected: %w", store.ErrUnknown)
+	return fmt.Errorf("injected: %w", failure.ErrUnknown)
 }
