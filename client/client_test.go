@@ -18,13 +18,17 @@ func TestAClientNeedsAnAddressAndAToken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []client.Config{
 		{}, {Address: "https://api.example.com/v1"}, {Token: "clp_a"}, {Address: "api.example.com", Token: "clp_a"},
+		{Address: "http://api.example.com/v1", Token: "clp_a"}, {Address: "http://127.0.0.1.example.com", Token: "clp_a"},
+		{Address: "http://192.0.2.1/v1", Token: "clp_a"}, {Address: "http://notlocalhost/v1", Token: "clp_a"}, {Address: "http://[::2]/v1", Token: "clp_a"},
 		{Address: "ftp://api.example.com", Token: "clp_a"}, {Address: "https:///v1", Token: "clp_a"}, {Address: "http://[", Token: "clp_a"},
 	} {
 		if _, err := client.New(c); err == nil {
 			t.Errorf("%+v makes a client", c)
 		}
 	}
-	for _, address := range []string{"https://api.example.com/v1", "https://api.example.com/v1/", "http://127.0.0.1:4566/_aws/execute-api/colophon/v1"} {
+	for _, address := range []string{"https://api.example.com/v1", "https://api.example.com/v1/", "http://127.0.0.1:4566/_aws/execute-api/colophon/v1",
+		"http://localhost:4566/v1", "http://LOCALHOST./v1", "http://colophon.localhost/v1", "http://[::1]:80/v1", "http://[::ffff:127.0.0.1]/v1", "http://127.1.2.3/v1",
+	} {
 		if _, err := client.New(client.Config{Address: address, Token: "clp_a"}); err != nil {
 			t.Errorf("%s makes no client: %v", address, err)
 		}
@@ -50,6 +54,32 @@ func TestAClientSendsItsTokenBelowTheAddressPath(t *testing.T) {
 	}
 	if asked.URL.Path != "/base/v1/projects/prj_a" || asked.Header.Get("Authorization") != "Bearer clp_a" {
 		t.Errorf("asked %s with %q", asked.URL, asked.Header.Get("Authorization"))
+	}
+}
+
+func TestNoRedirectIsFollowed(t *testing.T) {
+	t.Parallel()
+	followed := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true }))
+	defer other.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		server := httptest.NewServer(http.RedirectHandler(other.URL, status))
+		for _, given := range []*http.Client{nil, {}, {CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}} {
+			c, err := client.New(client.Config{Address: server.URL, Token: "clp_a", HTTP: given})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.GetProject(t.Context(), client.GetProjectParams{Project: "prj_a"}); !errors.Is(err, client.ErrRedirected) {
+				t.Errorf("%d: %v", status, err)
+			}
+			if _, err := c.CreateProject(t.Context(), &client.NewProject{Name: "a"}); !errors.Is(err, client.ErrRedirected) {
+				t.Errorf("%d to a POST: %v", status, err)
+			}
+		}
+		server.Close()
+	}
+	if followed {
+		t.Error("it was followed")
 	}
 }
 

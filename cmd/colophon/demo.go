@@ -16,6 +16,7 @@ import (
 
 	"colophon/client"
 	"colophon/internal/access"
+	"colophon/internal/runtime"
 )
 
 func newDemo(c *connection) *cobra.Command {
@@ -27,8 +28,9 @@ func newDemo(c *connection) *cobra.Command {
 and waits for its announcement to arrive: through the API, the table's stream, the queue and
 the delivering function, as everywhere else.
 
-It is for a stack that may call this machine: a local one. It needs AWS credentials for the token,
-unless COLOPHON_TOKEN has an admin's.`,
+It is for a stack that may call this machine: a local one. It refuses a production stack. It needs
+AWS credentials for the token, which is good for an hour and revoked if the demo fails, unless
+COLOPHON_TOKEN has an admin's.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return demo(cmd.Context(), c, listen, cmd.OutOrStdout()) },
 	}
@@ -39,11 +41,22 @@ unless COLOPHON_TOKEN has an admin's.`,
 // demoTime is how long the announcement may take: most of it is a cold start.
 const demoTime = time.Minute
 
-func demo(ctx context.Context, c *connection, listen string, out io.Writer) error {
+func demo(ctx context.Context, c *connection, listen string, out io.Writer) (err error) {
 	step := func(format string, args ...any) { fmt.Fprintf(out, "• "+format+"\n", args...) }
-	if err := c.bootstrap(ctx, step); err != nil {
+	revoke, err := c.bootstrap(ctx, step)
+	if err != nil {
 		return err
 	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTime)
+		defer cancel()
+		if failed := revoke(ending); failed != nil {
+			err = fmt.Errorf("%w; and the demo's token, which is good for %s, could not be revoked: %w", err, demoTokenTime, failed)
+		}
+	}()
 	api, err := c.client()
 	if err != nil {
 		return err
@@ -117,38 +130,65 @@ Go on:    colophon receive &
 	return nil
 }
 
-// bootstrap finds the API and makes a token where none was given.
-func (c *connection) bootstrap(ctx context.Context, step func(string, ...any)) error {
-	if c.token == "" {
-		c.token = os.Getenv("COLOPHON_TOKEN")
+// demoTokenTime is how long the demo's own token is good for: to go on with by
+// hand. RevokeTime bounds revoking it.
+const (
+	demoTokenTime = time.Hour
+	revokeTime    = 10 * time.Second
+)
+
+// bootstrap finds the API and makes a token where none was given. What it returns
+// revokes that token.
+func (c *connection) bootstrap(ctx context.Context, step func(string, ...any)) (revoke func(context.Context) error, err error) {
+	revoke = func(context.Context) error { return nil }
+	if err := c.readToken(os.Getenv); err != nil {
+		return nil, err
 	}
 	if c.api != "" && c.token != "" {
-		return nil
+		return revoke, nil
 	}
 	o, settings, err := c.outputs(ctx)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if err := o.demonstrable(c.stack); err != nil {
+		return nil, err
 	}
 	if c.api == "" {
 		if c.api, err = o.address(settings); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	step("API %s", c.api)
 	if c.token != "" {
-		return nil
+		return revoke, nil
 	}
 	service, err := o.tokens(settings)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	token, plain, err := service.CreateToken(ctx, access.NewToken{Name: "demo", Role: access.Admin, For: 24 * time.Hour})
+	token, plain, err := service.CreateToken(ctx, access.NewToken{Name: "demo", Role: access.Admin, For: demoTokenTime})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	step("token %s, an admin's, for a day", token.ID)
+	step("token %s, an admin's, for an hour", token.ID)
 	c.token = plain
-	return nil
+	return func(ctx context.Context) error { return service.RevokeToken(ctx, "", token.ID) }, nil
+}
+
+// demonstrable refuses a production stack: the demo leaves a project and a
+// destination there. A stack that does not say what it is counts as production,
+// as a function does that is not told.
+func (o outputs) demonstrable(stack string) error {
+	switch environment := runtime.Stage(o["Environment"]); environment {
+	case runtime.Local, runtime.Staging:
+		return nil
+	case "":
+		return fmt.Errorf("stack %q does not say that it is none of production (it has no output Environment): "+
+			"deploy it from this template, or name another with --stack", stack)
+	}
+	return fmt.Errorf("stack %q is a production stack, and the demo would leave a project and a destination there: "+
+		"name a local or staging stack with --stack", stack)
 }
 
 // startReceiver receives what arrives at the listener until stop is called.

@@ -8,7 +8,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"colophon/internal/enginetest"
+	"colophon/internal/store"
 )
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // onWrite calls stop when it is told this.
 type onWrite struct {
@@ -63,5 +69,81 @@ func testDemoStopped(t *testing.T, told string) {
 	code := run(ctx, []string{"demo", "--api", api.URL, "--token", "clp_a"}, out, err)
 	if code != exitFailed || !strings.Contains(err.String(), errInterrupted.Error()) {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), err.String())
+	}
+}
+
+// stackOf serves CloudFormation's description of a stack named colophon, of an
+// environment (none where empty), with a content table.
+func stackOf(t *testing.T, environment, table, api string) *httptest.Server {
+	t.Helper()
+	outputs := map[string]string{"ContentTableName": table, "ApiUrl": api}
+	if environment != "" {
+		outputs["Environment"] = environment
+	}
+	members := ""
+	for name, value := range outputs {
+		members += "<member><OutputKey>" + name + "</OutputKey><OutputValue>" + value + "</OutputValue></member>"
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/xml")
+		fmt.Fprintf(w, `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member>`+
+			`<StackName>colophon</StackName><StackStatus>CREATE_COMPLETE</StackStatus><CreationTime>2026-11-30T00:00:00Z</CreationTime>`+
+			`<Outputs>%s</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, members)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestADemoRefusesProductionAndRevokesItsTokenWhenItFails(t *testing.T) {
+	tables := enginetest.NewTables(t)
+	engine, err := store.NewDynamo(store.DynamoConfig{Client: tables.Client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := store.NewTokens(store.TokensConfig{Engine: engine, Table: tables.Content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		list, err := kept.ListTokens(context.WithoutCancel(r.Context()), "")
+		if err != nil || len(list) != 1 || list[0].ExpiresAt.Sub(list[0].CreatedAt) > time.Hour {
+			t.Errorf("while it acts: %+v, %v", list, err)
+		}
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"type":"urn:colophon:problem:unavailable","title":"Not available","status":503,"detail":"The table does not answer.","requestId":"r"}`)
+	}))
+	defer api.Close()
+	for name, value := range map[string]string{
+		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_ENDPOINT_URL": "",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_PROFILE": "",
+		"AWS_ENDPOINT_URL_DYNAMODB": "http://" + enginetest.Shared(t).Address,
+		"COLOPHON_API":              "", "COLOPHON_TOKEN": "", "COLOPHON_TOKEN_FILE": "",
+	} {
+		t.Setenv(name, value)
+	}
+	for _, row := range []struct {
+		environment string
+		asked       int
+		says        string
+	}{
+		{"production", 0, "is a production stack"},
+		{"", 0, "does not say"},
+		{"elsewhere", 0, "is a production stack"},
+		{"local", 1, "The table does not answer."},
+		{"staging", 1, "The table does not answer."},
+	} {
+		asked = 0
+		t.Setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", stackOf(t, row.environment, tables.Content, api.URL).URL)
+		var out, failed bytes.Buffer
+		code := run(t.Context(), []string{"demo"}, &out, &failed)
+		if code == exitDone || asked != row.asked || !strings.Contains(failed.String(), row.says) {
+			t.Errorf("%q: exit code %d after %d requests: %s%s", row.environment, code, asked, out.String(), failed.String())
+		}
+		if list, err := kept.ListTokens(t.Context(), ""); err != nil || len(list) > 0 {
+			t.Errorf("%q: left %+v, %v", row.environment, list, err)
+		}
 	}
 }

@@ -101,20 +101,23 @@ func newRoot() *cobra.Command {
 each release is announced to the project's webhooks.
 
 Which API:    --api or COLOPHON_API, the stack's output ApiUrl.
-As whom:      --token or COLOPHON_TOKEN; "colophon token create" makes the first one.
+As whom:      COLOPHON_TOKEN, COLOPHON_TOKEN_FILE (a file that holds the token) or --token-stdin;
+              "colophon token create" makes the first one.
 Which stack:  --stack, for what goes straight to AWS with the SDK's usual settings.
 
 Exit codes: 0 done, 1 something went wrong, 2 wrong usage, 3 the API refused it,
 4 a delivery failed or was skipped.`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          noArguments,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:     true,
+		SilenceErrors:    true,
+		Args:             noArguments,
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { c.command = cmd },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%s", err) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.api, "api", os.Getenv("COLOPHON_API"), "the API's address (COLOPHON_API)")
-	flags.StringVar(&c.token, "token", "", "the token to act with (COLOPHON_TOKEN)")
+	flags.StringVar(&c.token, "token", "", "the token to act with, which others on this machine can then read; - for standard input")
+	flags.BoolVar(&c.tokenStdin, "token-stdin", false, "read the token from standard input")
 	flags.StringVar(&c.stack, "stack", "colophon", "the CloudFormation stack, for operators' commands")
 	root.AddGroup(
 		&cobra.Group{ID: "start", Title: "To begin with:"},

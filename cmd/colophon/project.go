@@ -91,6 +91,9 @@ func newDocumentPut(c *connection) *cobra.Command {
 				return err
 			}
 			from := cmd.InOrStdin()
+			if _, spent := from.(spentInput); spent && args[2] == "-" {
+				return errSpentInput // before the request is begun
+			}
 			if args[2] != "-" {
 				file, err := os.Open(args[2])
 				if err != nil {

@@ -80,6 +80,24 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(a.Status)
 }
 
+// readSecret reads the secret from where it is given. An empty --secret is not
+// "no secret": it is what an unset variable leaves.
+func (r *receiver) readSecret(text string, flagged bool) error {
+	source := "--secret"
+	if !flagged {
+		source, text = "COLOPHON_SECRET", os.Getenv("COLOPHON_SECRET")
+		if text == "" {
+			return nil
+		}
+	}
+	secret, err := signingSecret(source, text)
+	if err != nil {
+		return err
+	}
+	r.secret, err = webhooks.NewWebhook(secret.Reveal())
+	return err
+}
+
 // judge answers as it was told to, and knows a repeat by its id.
 func (r *receiver) judge(a *arrival) {
 	r.mu.Lock()
@@ -140,7 +158,7 @@ func newReceive() *cobra.Command {
 knows the secret, drops repeats by webhook-id, and can answer as a broken receiver would.
 
 It is for trying things out: examples/receiver shows a receiver to build on.`,
-		Example: "  colophon receive --secret \"$SECRET\"\n  colophon receive --fail-first 1",
+		Example: "  COLOPHON_SECRET=whsec_… colophon receive\n  colophon receive --fail-first 1",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.status < 200 || r.status > 599 {
@@ -149,14 +167,11 @@ It is for trying things out: examples/receiver shows a receiver to build on.`,
 			if r.failFirst < 0 || r.delay < 0 {
 				return usage("--fail-first and --delay are nought or more")
 			}
-			if secret == "" {
-				secret = os.Getenv("COLOPHON_SECRET")
+			if err := r.readSecret(secret, cmd.Flags().Changed("secret")); err != nil {
+				return err
 			}
-			if secret != "" {
-				var err error
-				if r.secret, err = webhooks.NewWebhook(secret); err != nil {
-					return usage("--secret is not a signing secret: it begins with whsec_")
-				}
+			if cmd.Flags().Changed("secret") {
+				warnOfArgument(cmd, "--secret", "COLOPHON_SECRET")
 			}
 			listener, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -171,7 +186,7 @@ It is for trying things out: examples/receiver shows a receiver to build on.`,
 			}
 			fmt.Fprintf(out, "Receiving at http://%s/ ; Ctrl-C ends it.\n", listener.Addr())
 			if r.secret == nil {
-				fmt.Fprintln(out, "Signatures are not checked: --secret is not given.")
+				fmt.Fprintln(out, "Signatures are not checked: COLOPHON_SECRET is not set.")
 			}
 			return r.serve(cmd.Context(), listener)
 		},

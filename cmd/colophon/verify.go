@@ -54,15 +54,19 @@ anywhere and never shown.`,
 			if err != nil {
 				return err
 			}
-			secret, err := told.readSecret(cmd.InOrStdin())
+			api, err := c.client()
 			if err != nil {
 				return err
+			}
+			flagged := cmd.Flags().Changed("secret")
+			secret, err := told.readSecret(cmd.InOrStdin(), flagged)
+			if err != nil {
+				return err
+			}
+			if flagged {
+				warnOfArgument(cmd, "--secret", "COLOPHON_SECRET or --secret-stdin")
 			}
 			release, err := releaseNumber(args[2])
-			if err != nil {
-				return err
-			}
-			api, err := c.client()
 			if err != nil {
 				return err
 			}
@@ -137,26 +141,32 @@ func (c *comparison) read() (received, error) {
 	return got, nil
 }
 
-func (c *comparison) readSecret(in io.Reader) (webhook.Secret, error) {
-	text := c.secret
-	switch {
-	case c.secretStdin && text != "":
+// readSecret reads the secret from where it is given; zero where it is not.
+func (c *comparison) readSecret(in io.Reader, flagged bool) (webhook.Secret, error) {
+	switch fromEnvironment := os.Getenv("COLOPHON_SECRET"); {
+	case c.secretStdin && flagged:
 		return webhook.Secret{}, usage("--secret and --secret-stdin are two ways of giving one secret")
 	case c.secretStdin:
 		line, err := bufio.NewReader(io.LimitReader(in, 1<<10)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return webhook.Secret{}, fmt.Errorf("read the secret: %w", err)
 		}
-		text = strings.TrimSpace(line)
-	case text == "":
-		text = os.Getenv("COLOPHON_SECRET")
+		return signingSecret("what standard input gives", line)
+	case flagged:
+		return signingSecret("--secret", c.secret)
+	case fromEnvironment != "":
+		return signingSecret("COLOPHON_SECRET", fromEnvironment)
 	}
-	if text == "" && !c.secretStdin {
-		return webhook.Secret{}, nil
-	}
-	secret, err := webhook.ParseSecret(text)
+	return webhook.Secret{}, nil
+}
+
+// signingSecret reads a destination's secret, with what pasting it leaves around
+// it. Source says in a refusal what to look at; the text itself is not repeated.
+func signingSecret(source, text string) (webhook.Secret, error) {
+	secret, err := webhook.ParseSecret(strings.Trim(text, " \t\r\n"))
 	if err != nil {
-		return webhook.Secret{}, usage("the secret is not a signing secret: it is whsec_ and 44 characters of base64")
+		return webhook.Secret{}, usage("%s is not a signing secret: it is whsec_ and the base64 of %d to %d bytes",
+			source, webhook.MinSecretBytes, webhook.MaxSecretBytes)
 	}
 	return secret, nil
 }

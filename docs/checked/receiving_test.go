@@ -3,8 +3,10 @@ package checked_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -160,7 +162,7 @@ type running struct {
 var out = regexp.MustCompile(`release (\d+) of (\S+) is out`)
 
 // start starts a receiver and waits until it listens.
-func start(t testing.TB, folder string, secret webhook.Secret, command ...string) *running {
+func start(t testing.TB, folder, secret string, command ...string) *running {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -169,7 +171,7 @@ func start(t testing.TB, folder string, secret webhook.Secret, command ...string
 	_, port, _ := net.SplitHostPort(host)
 	c := exec.Command(command[0], command[1:]...)
 	c.Dir = folder
-	c.Env = append(os.Environ(), "COLOPHON_SECRET="+secret.Reveal(), "PORT="+port)
+	c.Env = append(os.Environ(), "COLOPHON_SECRET="+secret, "PORT="+port)
 	reader, writer := io.Pipe()
 	c.Stdout, c.Stderr = writer, writer
 	must(t, c.Start())
@@ -242,11 +244,67 @@ func (r *running) acts(t testing.TB, want, before string) {
 	}
 }
 
+// secretCase is a line of the table of secrets that each receiver is held to.
+type secretCase struct {
+	Name   string `json:"name"`
+	Secret string `json:"secret"`
+	Right  bool   `json:"right"`
+}
+
+func secretCases(t testing.TB) (cases []secretCase) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/secrets.json")
+	must(t, err)
+	must(t, json.Unmarshal(text, &cases))
+	return cases
+}
+
+// holdToSecrets holds a receiver to the table: it takes what is signed with a
+// right secret, and does not start with a wrong one.
+func holdToSecrets(t *testing.T, command ...string) {
+	right, wrong := 0, 0
+	for _, c := range secretCases(t) {
+		if c.Right {
+			right++
+			secret, err := webhook.ParseSecret(strings.TrimSpace(c.Secret))
+			must(t, err)
+			r := start(t, t.TempDir(), c.Secret, command...)
+			if got := r.send(t, announce(t, "p1", 5, secret)); got != http.StatusNoContent {
+				t.Errorf("%s: answered %d", c.Name, got)
+			}
+			if got := r.send(t, announce(t, "p1", 6, newSecret(t))); got != http.StatusUnauthorized {
+				t.Errorf("%s: another secret: answered %d", c.Name, got)
+			}
+			r.kill()
+			continue
+		}
+		wrong++
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		one := exec.CommandContext(ctx, command[0], command[1:]...)
+		one.Dir, one.Env = t.TempDir(), append(os.Environ(), "COLOPHON_SECRET="+c.Secret, "PORT=0")
+		said, err := one.CombinedOutput()
+		if ended := new(exec.ExitError); ctx.Err() != nil || !errors.As(err, &ended) || ended.ExitCode() != 1 {
+			t.Errorf("%s: it starts, or ends otherwise than with 1: %v\n%s", c.Name, err, said)
+		}
+		cancel()
+		if !strings.Contains(string(said), "COLOPHON_SECRET is not a signing secret") || len(c.Secret) > 8 && strings.Contains(string(said), strings.TrimSpace(c.Secret)) {
+			t.Errorf("%s: says %q", c.Name, said)
+		}
+	}
+	if right < 5 || wrong < 15 {
+		t.Errorf("the table has %d right and %d wrong secrets", right, wrong)
+	}
+}
+
 // holdReceiver holds a receiver to the page.
 func holdReceiver(t *testing.T, command ...string) {
+	t.Run("secrets", func(t *testing.T) {
+		t.Parallel()
+		holdToSecrets(t, command...)
+	})
 	folder := t.TempDir()
 	secret := newSecret(t)
-	r := start(t, folder, secret, command...)
+	r := start(t, folder, secret.Reveal(), command...)
 	right := func() webhook.Attempt { return announce(t, "p1", 5, secret) }
 	of := func(change func(*webhook.Attempt)) webhook.Attempt {
 		a := right()
@@ -322,7 +380,7 @@ func holdReceiver(t *testing.T, command ...string) {
 			r.acts(t, fmt.Sprintf("p2/%d", other), fmt.Sprintf("p2/%d", other-1))
 		}
 		r.kill()
-		r = start(t, folder, secret, command...)
+		r = start(t, folder, secret.Reveal(), command...)
 	}
 	if got := r.send(t, announce(t, "p1", 7, secret)); got != http.StatusNoContent {
 		t.Errorf("release 7: answered %d", got)

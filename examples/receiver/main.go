@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -46,11 +48,26 @@ func act(_ context.Context, a announcement) error {
 	return err
 }
 
+// signingKey reads COLOPHON_SECRET, with what pasting it leaves around it. What is
+// no secret must not pass for one: anybody can sign with an empty key.
+func signingKey(secret string) ([]byte, error) {
+	text, named := strings.CutPrefix(strings.Trim(secret, " \t\r\n"), "whsec_")
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || !named || len(key) < 24 || len(key) > 64 || base64.StdEncoding.EncodeToString(key) != text {
+		return nil, errors.New("COLOPHON_SECRET is not a signing secret: it is whsec_ and the base64 of 24 to 64 bytes")
+	}
+	return key, nil
+}
+
 // run receives and acts until the context ends or the inbox cannot be written.
 func run(ctx context.Context, listen, path, secret string, act func(context.Context, announcement) error) error {
-	signatures, err := webhooks.NewWebhook(secret)
-	if err != nil || secret == "" {
-		return errors.New("COLOPHON_SECRET is not a signing secret: it begins with whsec_")
+	key, err := signingKey(secret)
+	if err != nil {
+		return err
+	}
+	signatures, err := webhooks.NewWebhookRaw(key)
+	if err != nil {
+		return err
 	}
 	box, err := openInbox(path)
 	if err != nil {

@@ -502,12 +502,27 @@ func TestKilledAtAnyMomentItActsOnTheNewestAndNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestWithoutASecretItDoesNotStart(t *testing.T) {
+func TestItStartsWithASigningSecretOnly(t *testing.T) {
 	t.Parallel()
-	for _, secret := range []string{"", "whsec_!"} {
-		err := run(t.Context(), "127.0.0.1:0", filepath.Join(t.TempDir(), "inbox"), secret, act)
-		if err == nil || !strings.Contains(err.Error(), "COLOPHON_SECRET") {
-			t.Errorf("%q: %v", secret, err)
+	text, err := os.ReadFile("../../docs/checked/testdata/secrets.json") // one table for all receivers
+	must(t, err)
+	var cases []struct {
+		Name, Secret string
+		Right        bool
+	}
+	must(t, json.Unmarshal(text, &cases))
+	for _, c := range cases {
+		ctx, stop := context.WithCancel(t.Context())
+		stop() // what starts ends at once
+		err := run(ctx, "127.0.0.1:0", filepath.Join(t.TempDir(), "inbox"), c.Secret, act)
+		if c.Right != (err == nil) || err != nil && !strings.Contains(err.Error(), "COLOPHON_SECRET") {
+			t.Errorf("%s: %v", c.Name, err)
 		}
+		if err != nil && len(c.Secret) > 8 && strings.Contains(err.Error(), strings.TrimSpace(c.Secret)) {
+			t.Errorf("%s: the secret is repeated: %v", c.Name, err)
+		}
+	}
+	if len(cases) < 20 {
+		t.Errorf("%d cases", len(cases))
 	}
 }

@@ -127,7 +127,7 @@ type mistake struct {
 
 // mistakes are what a receiver does wrong, one at a time. The first is none, but for how the result is written.
 func mistakes(sent Sent, secret Secret) []mistake {
-	key, text := secret.key[:], secret.Reveal()
+	key, text := []byte(secret.key), secret.Reveal()
 	right := content(sent.ID, sent.At, sent.Body)
 	seconds := sent.At.Unix()
 	parts := func(format string, args ...any) []byte { return fmt.Appendf(nil, format, args...) }

@@ -12,39 +12,47 @@ import (
 
 const (
 	secretPrefix = "whsec_"
-	secretBytes  = 32
+	secretBytes  = 32 // of those that are made here
 	hidden       = secretPrefix + "(hidden)"
 )
 
-// RotationOverlap is how long an old secret signs beside the new one.
+// The bytes of a secret that Standard Webhooks allows.
+const (
+	MinSecretBytes = 24
+	MaxSecretBytes = 64
+)
+
+// RotationOverlap is how long a replaced secret keeps signing in addition to the current one.
 const RotationOverlap = 24 * time.Hour
 
 // Secret is a destination's signing key. It cannot be printed, logged or encoded by accident.
 type Secret struct {
-	key [secretBytes]byte
+	key string // its bytes: comparable, and empty where there is none
 }
 
 // NewSecret makes a secret from 32 bytes of random, which in production are the system's.
 func NewSecret(random io.Reader) (Secret, error) {
-	var s Secret
-	if _, err := io.ReadFull(random, s.key[:]); err != nil {
+	key := make([]byte, secretBytes)
+	if _, err := io.ReadFull(random, key); err != nil {
 		return Secret{}, fmt.Errorf("reading randomness for a secret: %w", err)
 	}
-	return s, nil
+	return Secret{key: string(key)}, nil
 }
 
-// ParseSecret reads "whsec_" and the base64 of 32 bytes. Its error does not repeat the text.
+// ParseSecret reads "whsec_" and the base64 of 24 to 64 bytes. Its error does not repeat the text.
 func ParseSecret(text string) (Secret, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	if !ok || err != nil || len(key) != secretBytes || strings.ContainsAny(encoded, "\r\n") {
-		return Secret{}, errors.New("a secret is whsec_ and the base64 of 32 bytes")
+	if !ok || err != nil || len(key) < MinSecretBytes || len(key) > MaxSecretBytes || strings.ContainsAny(encoded, "\r\n") {
+		return Secret{}, errors.New("a secret is whsec_ and the base64 of 24 to 64 bytes")
 	}
-	return Secret{key: [secretBytes]byte(key)}, nil
+	return Secret{key: string(key)}, nil
 }
 
 // Reveal returns the secret's text, to be shown once and to be sealed.
-func (s Secret) Reveal() string { return secretPrefix + base64.StdEncoding.EncodeToString(s.key[:]) }
+func (s Secret) Reveal() string {
+	return secretPrefix + base64.StdEncoding.EncodeToString([]byte(s.key))
+}
 
 // IsZero tells whether there is no secret.
 func (s Secret) IsZero() bool { return s == Secret{} }

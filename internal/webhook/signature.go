@@ -28,7 +28,7 @@ func Sign(id string, at time.Time, body []byte, secrets ...Secret) string {
 	var signatures []string
 	for _, secret := range secrets {
 		if !secret.IsZero() {
-			sum := mac(secret.key[:], content(id, at, body))
+			sum := mac([]byte(secret.key), content(id, at, body))
 			signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(sum))
 		}
 	}
