@@ -16,6 +16,7 @@ import (
 	"colophon/internal/access"
 	"colophon/internal/content"
 	"colophon/internal/enginetest"
+	"colophon/internal/failure"
 	"colophon/internal/store"
 )
 
@@ -165,7 +166,7 @@ type busyTable struct {
 func (b *busyTable) Write(ctx context.Context, w store.Write) (store.Item, error) {
 	if w.Delete {
 		if b.deletes++; b.deletes == 2 {
-			return nil, store.ErrUnavailable
+			return nil, failure.ErrUnavailable
 		}
 	}
 	return b.Engine.Write(ctx, w)
