@@ -212,6 +212,7 @@ func (w *world) environment(e engines) func(content, delivery, table string) []s
 			"AWS_ENDPOINT_URL_DYNAMODB=http://" + table, "AWS_ENDPOINT_URL_SQS=http://" + e.queues, "AWS_ENDPOINT_URL_KMS=http://" + e.queues,
 			"AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_LAMBDA_LOG_LEVEL=INFO",
 			"CONTENT_TABLE=" + content, "DELIVERY_TABLE=" + delivery, "SEALING_KEY_ID=" + e.key,
+			"DELIVERY_STREAM_ARN=arn:aws:dynamodb:" + region + ":000000000000:table/" + delivery + "/stream/1",
 			"QUEUE_URL=" + w.urls[nameQueue], "SLOW_QUEUE_URL=" + w.urls[nameSlow],
 			"DEAD_LETTER_QUEUE_URL=" + w.urls[nameDead], "ON_FAILURE_QUEUE_URL=" + w.urls[nameOnFailure],
 			"PUBLIC_ADDRESS=" + publicAddress, "COLOPHON_ENVIRONMENT=staging", "ALLOW_LOOPBACK_RECEIVERS=true", "METRICS_NAMESPACE=Colophon",

@@ -154,10 +154,21 @@ func changes() []change {
 
 	add("no throttling", of("Apiv1Stage")+"MethodSettings", nil, "the API is throttled, and neither its requests nor its answers are logged")
 	add("bodies in logs", of("Apiv1Stage")+"MethodSettings.0.DataTraceEnabled", true, "the API is throttled, and neither its requests nor its answers are logged")
-	add("no access log", of("Apiv1Stage")+"AccessLogSetting", nil, "each request is a line of JSON in the access log, without query and headers")
-	add("tokens in the access log", of("Apiv1Stage")+"AccessLogSetting.Format", `{"requestId":"r","method":"m","path":"p","status":"s","error":"e","milliseconds":"m","token":"$context.authorizer.token"}`, "each request is a line of JSON in the access log, without query and headers")
+	const inAccessLog = "each request is a line of JSON in the access log, of what no caller can choose"
+	for _, variable := range []string{
+		"$context.path", "$context.identity.userAgent", "$context.requestId", "$context.xrayTraceId", "$context.domainName",
+		"$context.authorizer.token", "$context.error.message", "$context.protocol", "$context.requestOverride.path.x",
+	} {
+		add(variable+" in the access log", of("Apiv1Stage")+"AccessLogSetting.Format", `{"id":"$context.extendedRequestId","x":"`+variable+`"}`, inAccessLog)
+	}
+	add("an access log that ends a line early", of("Apiv1Stage")+"AccessLogSetting.Format", "{\"id\":\n\"$context.extendedRequestId\"}", inAccessLog)
+	add("an access log without quotes", of("Apiv1Stage")+"AccessLogSetting.Format", `{"id":$context.extendedRequestId}`, inAccessLog)
+	add("no access log", of("Apiv1Stage")+"AccessLogSetting", nil, inAccessLog)
+	add("tokens in the access log", of("Apiv1Stage")+"AccessLogSetting.Format", `{"requestId":"r","method":"m","path":"p","status":"s","error":"e","milliseconds":"m","token":"$context.authorizer.token"}`, inAccessLog)
 	add("an id that changes", of("Api")+"Tags", nil, "the local stack gives the API its stable id")
-	add("one path alone", of("Api")+"Body.paths./{proxy+}", nil, "every path and method reaches the api function, by one stage")
+	add("any TLS", of("Api")+"Body.x-amazon-apigateway-security-policy", nil, "every path and method reaches the api function, by one stage and TLS 1.2 or newer")
+	add("plain HTTP in links", "Parameters.PublicAddress.AllowedPattern", "(https?://.+)?", "the public address is https, or http on loopback")
+	add("one path alone", of("Api")+"Body.paths./{proxy+}", nil, "every path and method reaches the api function, by one stage and TLS 1.2 or newer")
 	const responses = "Body.x-amazon-apigateway-gateway-responses."
 	add("no answer of ours to a throttled request", of("Api")+responses+"THROTTLED", nil, "what the gateway answers by itself is a problem document in our own words")
 	add("the gateway's own words", of("Api")+responses+"DEFAULT_4XX.responseTemplates.application/json", `{"type":"about:blank","title":"$context.error.message","requestId":"$context.requestId"}`, "what the gateway answers by itself is a problem document in our own words")
@@ -168,9 +179,9 @@ func changes() []change {
 	add("an API that waits for the account", resources+"Api.DependsOn", "ApiGatewayAccount", inOrder)
 	add("a fixed name for the access log", of("AccessLogs")+"LogGroupName", "/colophon/access", "each function logs JSON to its own group, and each group forgets")
 
-	for _, alarm := range []string{"DeadLettersAlarm", "OnFailureAlarm", "StreamAgeAlarm", "OldestDueAlarm", "SweeperErrorsAlarm", "OurFaultsAlarm"} {
-		add("without "+alarm, resources+alarm, nil, "the six alarms watch what they are named for")
-		add("another metric for "+alarm, of(alarm)+"MetricName", "Invocations", "the six alarms watch what they are named for")
+	for _, alarm := range []string{"DeadLettersAlarm", "OnFailureAlarm", "StreamAgeAlarm", "FirstNotificationsAlarm", "OldestDueAlarm", "SweeperErrorsAlarm", "OurFaultsAlarm"} {
+		add("without "+alarm, resources+alarm, nil, "the seven alarms watch what they are named for")
+		add("another metric for "+alarm, of(alarm)+"MetricName", "Invocations", "the seven alarms watch what they are named for")
 		add("silence of "+alarm, of(alarm)+"AlarmActions", nil, "alarms and their ends are told to the topic, where there is one")
 		add("no end of "+alarm, of(alarm)+"OKActions", nil, "alarms and their ends are told to the topic, where there is one")
 	}

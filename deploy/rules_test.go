@@ -472,6 +472,35 @@ var rules = []rule{
 			}
 		}
 	}},
+	{"the public address is https, or http on loopback", func(v *view) {
+		pattern, _ := section(section(v.Transformed, "Parameters"), "PublicAddress")["AllowedPattern"].(string)
+		form, err := regexp.Compile("^(?:" + pattern + ")$") // CloudFormation matches the whole value
+		if err != nil {
+			v.find("the pattern %q: %v", pattern, err)
+			return
+		}
+		for address, want := range map[string]bool{
+			"": true, "https://colophon.example": true, "https://colophon.example/base/": true, "https://[2001:db8::1]:8443": true,
+			"http://127.0.0.1:4566/x": true, "http://localhost": true, "http://[::1]:80": true,
+			"http://colophon.example": false, "http://127.0.0.1.example": false, "http://localhost.example/": false,
+			"http://127.0.0.1@colophon.example": false, "ftp://colophon.example": false, "colophon.example": false,
+			"https://colophon.example?a": false, "https://a:b@colophon.example": false, "HTTP://colophon.example": false,
+		} {
+			if form.MatchString(address) != want {
+				v.find("%q is taken: %v", address, !want)
+			}
+		}
+		// The one that passes the pattern and is not for production is refused at the start.
+		careless, err := newSettler(v.Transformed, tree{"PublicAddress": "http://127.0.0.1:4566"})
+		if err != nil {
+			v.find("%v", err)
+			return
+		}
+		found, err := careless.resources("ApiFunction")
+		if err != nil || starts["ApiFunction"](variablesOf(stack{resources: found}, "ApiFunction")) == nil {
+			v.find("api starts in production with links of plain HTTP (%v)", err)
+		}
+	}},
 	{"the sweeper runs each minute, and a failed sweep is not repeated", func(v *view) {
 		v.is("SweepFunctionEachMinute.Properties.ScheduleExpression", "rate(1 minute)")
 		v.is("SweepFunctionEachMinute.Properties.Targets.0.Arn", "arn:aws:lambda:eu-west-1:111122223333:function:SweepFunction")
@@ -535,8 +564,11 @@ var rules = []rule{
 		v.is("ApiGatewayLoggingRole.DeletionPolicy", "Retain")
 		v.is("ApiGatewayLoggingRole.UpdateReplacePolicy", "Retain")
 		v.is("ApiGatewayLoggingRole.Properties", tree{
-			"AssumeRolePolicyDocument": trust("apigateway.amazonaws.com"),
-			"ManagedPolicyArns":        []any{"arn:aws:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"},
+			"AssumeRolePolicyDocument": tree{"Version": "2012-10-17", "Statement": []any{tree{
+				"Effect": "Allow", "Principal": tree{"Service": "apigateway.amazonaws.com"}, "Action": "sts:AssumeRole",
+				"Condition": tree{"StringEqualsIfExists": tree{"aws:SourceAccount": account}},
+			}}},
+			"ManagedPolicyArns": []any{"arn:aws:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"},
 		})
 		v.is("ApiGatewayAccount.Properties.CloudWatchRoleArn", "arn:aws:iam::111122223333:role/ApiGatewayLoggingRole")
 		for _, id := range []string{"ApiGatewayLoggingRole", "ApiGatewayAccount"} {
@@ -553,7 +585,7 @@ var rules = []rule{
 	}},
 
 	// API.
-	{"every path and method reaches the api function, by one stage", func(v *view) {
+	{"every path and method reaches the api function, by one stage and TLS 1.2 or newer", func(v *view) {
 		v.is("Apiv1Stage.Properties.StageName", "v1")
 		v.is("Apiv1Stage.Properties.RestApiId", "Api")
 		v.is("Api.Properties.EndpointConfiguration", tree{"Types": []any{"REGIONAL"}})
@@ -561,6 +593,7 @@ var rules = []rule{
 			v.is("Apiv1Stage.Properties.DeploymentId", id)
 			v.same(id+"'s API", deployment["RestApiId"], "Api")
 		}
+		v.is("Api.Properties.Body.x-amazon-apigateway-security-policy", "TLS_1_2")
 		v.hasExactly("AWS::ApiGateway::Stage", "Apiv1Stage")
 		v.hasExactly("AWS::ApiGateway::RestApi", "Api")
 		paths, _ := at(v.production.resources, "Api.Properties.Body.paths").(tree)
@@ -576,28 +609,33 @@ var rules = []rule{
 	{"the API is throttled, and neither its requests nor its answers are logged", func(v *view) {
 		v.is("Apiv1Stage.Properties.MethodSettings", []any{tree{
 			"ResourcePath": "/*", "HttpMethod": "*", "ThrottlingRateLimit": 200, "ThrottlingBurstLimit": 400,
-			"MetricsEnabled": true, "LoggingLevel": "OFF", "DataTraceEnabled": false,
+			"MetricsEnabled": false, "LoggingLevel": "OFF", "DataTraceEnabled": false,
 		}})
 		v.same("tuned rate", at(v.tuned.resources, "Apiv1Stage.Properties.MethodSettings.0.ThrottlingRateLimit"), 11)
 		v.same("tuned burst", at(v.tuned.resources, "Apiv1Stage.Properties.MethodSettings.0.ThrottlingBurstLimit"), 12)
 		v.is("Apiv1Stage.Properties.TracingEnabled", nil)
 	}},
-	{"each request is a line of JSON in the access log, without query and headers", func(v *view) {
+	{"each request is a line of JSON in the access log, of what no caller can choose", func(v *view) {
 		v.is("Apiv1Stage.Properties.AccessLogSetting.DestinationArn", "arn:aws:logs:eu-west-1:111122223333:log-group:AccessLogs:*")
 		written, _ := at(v.production.resources, "Apiv1Stage.Properties.AccessLogSetting.Format").(string)
+		used := map[string]bool{}
+		for _, variable := range gatewayVariable.FindAllString(written, -1) {
+			used[variable] = true
+			if _, safe := safeInAccessLog[variable]; !safe {
+				v.find("the format holds %s, which may be a caller's text", variable)
+			}
+		}
+		for variable := range safeInAccessLog {
+			if !used[variable] {
+				v.find("the format lacks %s", variable)
+			}
+		}
+		if rest := gatewayVariable.ReplaceAllString(written, ""); strings.ContainsAny(rest, "$\n") {
+			v.find("the format holds more than variables of the gateway: %s", rest)
+		}
 		var line map[string]string
-		if err := json.Unmarshal([]byte(written), &line); err != nil {
-			v.find("the format is no JSON: %v", err)
-		}
-		for _, member := range []string{"requestId", "method", "path", "status", "error", "milliseconds"} {
-			if line[member] == "" {
-				v.find("the format has no %s", member)
-			}
-		}
-		for _, secret := range []string{"$context.authorizer", "querystring", "header", "\n"} {
-			if strings.Contains(written, secret) {
-				v.find("the format holds %q", secret)
-			}
+		if err := json.Unmarshal([]byte(accessLogLine(written)), &line); err != nil {
+			v.find("a line is no JSON object of texts: %v", err)
 		}
 	}},
 	{"the local stack gives the API its stable id", func(v *view) {
@@ -608,9 +646,10 @@ var rules = []rule{
 		found, _ := at(v.production.resources, responses).(tree)
 		v.same("the responses", slices.Sorted(maps.Keys(found)), []string{"DEFAULT_4XX", "DEFAULT_5XX", "REQUEST_TOO_LARGE", "THROTTLED"})
 		for name, response := range found {
+			v.same(name+"'s transport", section(response.(tree), "responseParameters")["gatewayresponse.header.Strict-Transport-Security"], "'max-age=31536000'")
 			v.same(name+"'s type", section(response.(tree), "responseParameters")["gatewayresponse.header.Content-Type"], "'application/problem+json'")
 			written, _ := section(response.(tree), "responseTemplates")["application/json"].(string)
-			if rest := strings.ReplaceAll(written, "$context.requestId", "R"); strings.Contains(rest, "$") {
+			if rest := strings.ReplaceAll(written, "$context.extendedRequestId", "R"); strings.Contains(rest, "$") {
 				v.find("%s shows another's words: %s", name, written)
 			}
 			var problem struct{ Type, Title, RequestID string }
@@ -621,12 +660,13 @@ var rules = []rule{
 		v.same("a throttled request's status", section(tree(found), "THROTTLED")["statusCode"], "429")
 		v.same("a throttled request's advice", at(found, "THROTTLED.responseParameters"), tree{
 			"gatewayresponse.header.Content-Type": "'application/problem+json'", "gatewayresponse.header.Retry-After": "'1'",
+			"gatewayresponse.header.Strict-Transport-Security": "'max-age=31536000'",
 		})
 		v.same("a large request's status", section(tree(found), "REQUEST_TOO_LARGE")["statusCode"], "413")
 	}},
 
 	// Alarms and outputs.
-	{"the six alarms watch what they are named for", func(v *view) {
+	{"the seven alarms watch what they are named for", func(v *view) {
 		type alarm struct {
 			namespace, metric, statistic, missing string
 			dimensions                            []any
@@ -635,12 +675,13 @@ var rules = []rule{
 		queue := func(name string) []any { return []any{tree{"Name": "QueueName", "Value": name}} }
 		function := func(name string) []any { return []any{tree{"Name": "FunctionName", "Value": name}} }
 		alarms := map[string]alarm{
-			"DeadLettersAlarm":   {"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "notBreaching", queue("DeadLetterQueue"), 0, 1},
-			"OnFailureAlarm":     {"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "notBreaching", queue("OnFailureQueue"), 0, 1},
-			"StreamAgeAlarm":     {"AWS/Lambda", "IteratorAge", "Maximum", "notBreaching", function("OutboxStreamFunction"), 120_000, 3},
-			"OldestDueAlarm":     {"Colophon", outbox.FigureOldestDue, "Maximum", "breaching", nil, 200, 1},
-			"SweeperErrorsAlarm": {"AWS/Lambda", "Errors", "Sum", "notBreaching", function("SweepFunction"), 0, 5},
-			"OurFaultsAlarm":     {"Colophon", delivery.FigureOurFaults, "Sum", "notBreaching", nil, 0, 1},
+			"DeadLettersAlarm":        {"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "notBreaching", queue("DeadLetterQueue"), 0, 1},
+			"OnFailureAlarm":          {"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "notBreaching", queue("OnFailureQueue"), 0, 1},
+			"StreamAgeAlarm":          {"AWS/Lambda", "IteratorAge", "Maximum", "notBreaching", function("OutboxStreamFunction"), 120_000, 3},
+			"FirstNotificationsAlarm": {"Colophon", outbox.FigureFirst, "Sum", "notBreaching", nil, 3, 1},
+			"OldestDueAlarm":          {"Colophon", outbox.FigureOldestDue, "Maximum", "breaching", nil, 200, 1},
+			"SweeperErrorsAlarm":      {"AWS/Lambda", "Errors", "Sum", "notBreaching", function("SweepFunction"), 0, 5},
+			"OurFaultsAlarm":          {"Colophon", delivery.FigureOurFaults, "Sum", "notBreaching", nil, 0, 1},
 		}
 		v.hasExactly("AWS::CloudWatch::Alarm", slices.Collect(maps.Keys(alarms))...)
 		for id, a := range alarms {
@@ -655,6 +696,8 @@ var rules = []rule{
 			switch id {
 			case "OldestDueAlarm":
 				want["Period"] = 300
+			case "FirstNotificationsAlarm":
+				want["Period"], want["ComparisonOperator"] = 3600, "GreaterThanOrEqualToThreshold"
 			case "StreamAgeAlarm":
 				want["Unit"] = "Milliseconds"
 			case "SweeperErrorsAlarm":
@@ -667,7 +710,7 @@ var rules = []rule{
 			delete(got, "AlarmDescription")
 			v.same(id, got, want)
 		}
-		for _, id := range []string{"OldestDueAlarm", "OurFaultsAlarm"} {
+		for _, id := range []string{"OldestDueAlarm", "OurFaultsAlarm", "FirstNotificationsAlarm"} {
 			v.same("tuned "+id, at(v.tuned.resources, id+".Properties.Namespace"), "Tuned")
 		}
 	}},
@@ -727,7 +770,8 @@ var consistsOf = map[string]string{
 	"SweepFunctionEventInvokeConfig": "AWS::Lambda::EventInvokeConfig",
 
 	"DeadLettersAlarm": "AWS::CloudWatch::Alarm", "OnFailureAlarm": "AWS::CloudWatch::Alarm",
-	"StreamAgeAlarm": "AWS::CloudWatch::Alarm", "OldestDueAlarm": "AWS::CloudWatch::Alarm",
+	"FirstNotificationsAlarm": "AWS::CloudWatch::Alarm",
+	"StreamAgeAlarm":          "AWS::CloudWatch::Alarm", "OldestDueAlarm": "AWS::CloudWatch::Alarm",
 	"SweeperErrorsAlarm": "AWS::CloudWatch::Alarm", "OurFaultsAlarm": "AWS::CloudWatch::Alarm",
 }
 
@@ -745,6 +789,39 @@ func variablesOf(s stack, function string) func(string) string {
 		return value
 	}
 }
+
+// gatewayVariable is what the gateway puts a value for, as its mapping templates have it.
+var gatewayVariable = regexp.MustCompile(`\$context(\.[A-Za-z]+)+`)
+
+// safeInAccessLog are the variables whose values the gateway or the template makes, each with a value as AWS documents
+// its form. Not among them, although it looks so: $context.requestId, which a client may choose ("Clients can override
+// this request ID", API Gateway Developer Guide, "Variables for access logging for API Gateway").
+var safeInAccessLog = map[string]string{
+	"$context.extendedRequestId":  "JXJ0CHhJDoEEPzA=",
+	"$context.requestTimeEpoch":   "1796076039258",
+	"$context.httpMethod":         "ANY", // of those that HTTP names; others are refused before they are logged here
+	"$context.resourcePath":       "/{proxy+}",
+	"$context.status":             "200",
+	"$context.error.responseType": "-",
+	"$context.responseLength":     "812",
+	"$context.responseLatency":    "12",
+	"$context.integrationLatency": "10",
+	"$context.identity.sourceIp":  "2001:db8::1",
+}
+
+// accessLogLine is the line that the gateway writes by a format for a hostile request: what the caller can choose is put
+// in as it came, which is what the gateway does.
+func accessLogLine(format string) string {
+	return gatewayVariable.ReplaceAllStringFunc(format, func(variable string) string {
+		if value, safe := safeInAccessLog[variable]; safe {
+			return value
+		}
+		return hostileText
+	})
+}
+
+// hostileText, as a path or a User-Agent, ends the member it stands in and adds a metric of CloudWatch's embedded format.
+const hostileText = `x","status":"200","_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"Colophon","Dimensions":[[]],"Metrics":[{"Name":"OldestDueSeconds"}]}]},"OldestDueSeconds":"0`
 
 // keyPolicy is the sealing key's: the account's IAM policies decide.
 var keyPolicy = tree{"Version": "2012-10-17", "Statement": []any{tree{
@@ -770,6 +847,29 @@ var (
 
 func roleOf(function string) string { return strings.TrimSuffix(function, "Function") + "Role" }
 func logsOf(function string) string { return strings.TrimSuffix(function, "Function") + "Logs" }
+
+func TestACraftedRequestLeavesOneAccessLogLineOfTheGatewaysOwnValues(t *testing.T) {
+	t.Parallel()
+	s, err := settle(load(t).Transformed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	format, _ := at(s.resources, "Apiv1Stage.Properties.AccessLogSetting.Format").(string)
+	line := accessLogLine(format)
+	var members map[string]string
+	if err := json.Unmarshal([]byte(line), &members); err != nil || strings.Contains(line, "\n") {
+		t.Fatalf("%s is not one line of JSON: %v", line, err)
+	}
+	if members["status"] != "200" || members["sourceIp"] != "2001:db8::1" || len(members) != len(safeInAccessLog) {
+		t.Errorf("got %v", members)
+	}
+	// What the test rests on: with a caller's text in the format the same request forges a metric.
+	var forged map[string]any
+	withAgent := strings.Replace(format, "{", `{"userAgent":"$context.identity.userAgent",`, 1)
+	if err := json.Unmarshal([]byte(accessLogLine(withAgent)), &forged); err != nil || forged["_aws"] == nil {
+		t.Errorf("a User-Agent in the format forges nothing: %v, %v", forged, err)
+	}
+}
 
 func TestTheTemplateKeepsItsRules(t *testing.T) {
 	t.Parallel()

@@ -65,6 +65,7 @@ func newSystem(t *testing.T) *system {
 		"AWS_ENDPOINT_URL": cloud(), "AWS_ENDPOINT_URL_DYNAMODB": "http://" + enginetest.Shared(t).Address,
 		"CONTENT_TABLE": s.tables.Content, "DELIVERY_TABLE": s.tables.Delivery, "SEALING_KEY_ID": s.key,
 		"QUEUE_URL": s.queue, "SLOW_QUEUE_URL": s.slow, "DEAD_LETTER_QUEUE_URL": s.dead,
+		"DELIVERY_STREAM_ARN":  "arn:aws:dynamodb:eu-west-1:000000000000:table/" + s.tables.Delivery + "/stream/1",
 		"ON_FAILURE_QUEUE_URL": s.newQueue("failure"), "COLOPHON_ENVIRONMENT": "local", "ALLOW_LOOPBACK_RECEIVERS": "true",
 		"PUBLIC_ADDRESS": "https://colophon.example", "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:1",
 	}

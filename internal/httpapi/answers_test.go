@@ -31,7 +31,7 @@ func TestEachAnswerIsNamedAndNeitherKeptNorRun(t *testing.T) {
 	for _, r := range requests {
 		answer := serve(h, r)
 		for name, want := range map[string]string{
-			"X-Request-Id": "request-1", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+			"X-Request-Id": "request-1", "X-Content-Type-Options": "nosniff", "Strict-Transport-Security": "max-age=31536000", "Cache-Control": "no-store",
 			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox", "Referrer-Policy": "no-referrer",
 		} {
 			if got := answer.Header().Get(name); got != want {

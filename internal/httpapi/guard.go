@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"colophon/internal/content"
 	"colophon/internal/lambdahttp"
@@ -40,6 +41,9 @@ func (a *API) guard(next http.Handler) http.Handler {
 			asked.id = a.c.RequestID()
 		}
 		ctx := context.WithValue(r.Context(), inquiryKey{}, asked)
+		method, began := r.Method, a.c.Clock()
+		// Deferred first, so that it runs last: with the status of what a panic was answered with.
+		defer func() { a.logRequest(ctx, asked, method, r, answer.status, a.c.Clock().Sub(began)) }()
 		answer.Header().Set("X-Request-Id", asked.id)
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -65,6 +69,29 @@ func (a *API) guard(next http.Handler) http.Handler {
 	})
 }
 
+// What a caller chose is cut to these lengths: a line is paid for by its bytes.
+const (
+	loggedPath  = 512
+	loggedAgent = 256
+)
+
+// logRequest writes one line for a request, whatever it was answered with. The
+// log escapes what the caller chose, which the gateway's access log does not and
+// therefore leaves out. Neither query, nor other headers, nor bodies belong here.
+func (a *API) logRequest(ctx context.Context, asked inquiry, method string, r *http.Request, status int, took time.Duration) {
+	gateway, _ := lambdahttp.GatewayOf(ctx)
+	a.c.Log.InfoContext(ctx, "request", slog.String("request", asked.id), slog.String("extended", gateway.Extended),
+		slog.String("method", method), slog.String("path", upTo(loggedPath, r.URL.Path)), slog.Int("status", status),
+		slog.Int64("milliseconds", took.Milliseconds()), slog.String("userAgent", upTo(loggedAgent, r.UserAgent())))
+}
+
+func upTo(n int, text string) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "…"
+}
+
 // contentTypeOf is a request's content type. A document's may be left to its
 // path; curl's own, which stands for "not said", counts as left.
 func contentTypeOf(r *http.Request) string {
@@ -79,13 +106,16 @@ func contentTypeOf(r *http.Request) string {
 // answer adds what each answer carries, and knows whether one has begun.
 type answer struct {
 	http.ResponseWriter
-	begun bool
+	begun  bool
+	status int
 }
 
 func (w *answer) WriteHeader(status int) {
 	if !w.begun {
-		w.begun = true
+		w.begun, w.status = true, status
 		h := w.Header()
+		// For a year, this host alone: what else the domain serves is not ours to say.
+		h.Set("Strict-Transport-Security", "max-age=31536000")
 		// No page of another origin reads this API, so no header is exposed to one.
 		h.Del("Access-Control-Expose-Headers")
 		// What editors wrote is served under their content type: it must neither be

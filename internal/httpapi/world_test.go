@@ -241,13 +241,13 @@ func handlerOf(t *testing.T, w interface {
 	return h
 }
 
-// api makes the API before a world, and what it logs.
+// api makes the API before a world, and what it logs of faults. (Its line for each request: see log_test.go.)
 func api(t *testing.T, w *world) (http.Handler, *bytes.Buffer) {
 	t.Helper()
 	w.test = delivery.TestSend{Destination: delivery.Destination{Project: ours, ID: website}, ID: "a", CreatedAt: now}
 	var log bytes.Buffer
 	h, err := httpapi.New(httpapi.Config{
-		Tokens: w, Content: w, Announcing: w, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+		Tokens: w, Content: w, Announcing: w, Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Clock: func() time.Time { return now }, RequestID: func() string { return "request-1" },
 	})
 	if err != nil {

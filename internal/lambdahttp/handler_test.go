@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -372,5 +373,22 @@ func TestTrailersAreDroppedForTheGatewayHasNone(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"Content-Type"}) {
 		t.Errorf("got headers %v", names)
+	}
+}
+
+func TestTheCallersAddressParsesWhateverItsFamily(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"198.51.100.7", "2001:db8::1", "::ffff:198.51.100.7"} {
+		handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if got, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || got.Addr().String() != address {
+				t.Errorf("%s: got remote address %q, %v", address, r.RemoteAddr, err)
+			}
+		})
+		e := events.APIGatewayProxyRequest{HTTPMethod: http.MethodGet, Path: "/", Resource: "/"}
+		e.RequestContext.Identity.SourceIP = address
+		e.RequestContext.ExtendedRequestID = "JXJ0CHhJDoEEPzA="
+		if _, err := lambdahttp.Handle(handler)(t.Context(), e); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,7 +16,8 @@ import (
 
 // Gateway is what the gateway says of a request beside the request itself.
 type Gateway struct {
-	RequestID string // the one in its access log
+	RequestID string // a caller may choose it
+	Extended  string // the gateway's own id of the request, the one in its access log
 	Stage     string
 	// Address is where the API's paths begin for whoever asked: the domain that
 	// the gateway knows itself by, never the Host header, and the stage or the
@@ -64,7 +66,7 @@ func request(ctx context.Context, event events.APIGatewayProxyRequest) (*http.Re
 	r := &http.Request{
 		Method: event.HTTPMethod, URL: &target, RequestURI: target.RequestURI(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Host: host, RemoteAddr: event.RequestContext.Identity.SourceIP + ":0",
+		Header: header, Host: host, RemoteAddr: net.JoinHostPort(event.RequestContext.Identity.SourceIP, "0"),
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}
 	if len(body) == 0 {
@@ -72,6 +74,7 @@ func request(ctx context.Context, event events.APIGatewayProxyRequest) (*http.Re
 	}
 	return r.WithContext(context.WithValue(ctx, gatewayKey{}, Gateway{
 		RequestID: event.RequestContext.RequestID,
+		Extended:  event.RequestContext.ExtendedRequestID,
 		Stage:     event.RequestContext.Stage,
 		Address:   "https://" + host + base(event, path),
 	})), nil

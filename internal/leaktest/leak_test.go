@@ -40,6 +40,7 @@ const (
 	markHost    = "leakedhost7c1"    // a host name that leads nowhere
 	markAnswer  = "leakedanswer7c1"  // whatever a receiver sends: body, headers, reason, certificate
 	markInput   = "leakedinput7c1"   // what refused requests hold
+	markPath    = "leakedpath7c1"    // what refused requests hold in their method and path
 	markMessage = "leakedmessage7c1" // a message that cannot be read
 	markAWS     = "leakedaws7c1"     // an AWS service's error text
 )
@@ -440,12 +441,12 @@ func (h *hooks) askBadly() {
 	for _, row := range []struct{ method, path, token, kind, body string }{
 		{"GET", "/projects", "clp_" + markInput, "", ""},
 		{"GET", "/projects", markInput, "", ""},
-		{"GET", "/" + markInput, h.s.token, "", ""},
-		{markInput, "/projects", h.s.token, "", ""},
-		{"GET", "/projects/" + markInput, h.s.token, "", ""},
-		{"GET", one + "/tests/" + markInput + "-", h.s.token, "", ""},
-		{"GET", one + "/doctor/" + markInput + "-", h.s.token, "", ""},
-		{"GET", one + "/deliveries/" + markInput, h.s.token, "", ""},
+		{"GET", "/" + markPath, h.s.token, "", ""},
+		{markPath, "/projects", h.s.token, "", ""},
+		{"GET", "/projects/" + markPath, h.s.token, "", ""},
+		{"GET", one + "/tests/" + markPath + "-", h.s.token, "", ""},
+		{"GET", one + "/doctor/" + markPath + "-", h.s.token, "", ""},
+		{"GET", one + "/deliveries/" + markPath, h.s.token, "", ""},
 		{"GET", "/projects?cursor=" + markInput, h.s.token, "", ""},
 		{"GET", "/projects?limit=" + markInput, h.s.token, "", ""},
 		{"POST", destinations, h.s.token, "application/json", `{"name":"` + markInput},
@@ -560,7 +561,7 @@ func judge(t *testing.T, s *system, h *hooks, refused int) {
 	t.Helper()
 	belongs := map[string]place{
 		markHeader: nowhere, markAnswer: nowhere, markInput: nowhere, s.token: nowhere,
-		markQuery: inSettings, markHost: inSettings, markMessage: inAQueue, markAWS: inTheLog,
+		markQuery: inSettings, markHost: inSettings, markMessage: inAQueue, markAWS: inTheLog, markPath: inTheLog,
 	}
 	for _, secret := range h.secrets {
 		for _, text := range keyOf(secret) {
@@ -590,7 +591,7 @@ func judge(t *testing.T, s *system, h *hooks, refused int) {
 	})
 
 	// That the search looks, and at everything.
-	for _, mark := range []string{markQuery, markHost, markMessage, markAWS} {
+	for _, mark := range []string{markQuery, markHost, markMessage, markAWS, markPath} {
 		if home[mark] == 0 {
 			t.Errorf("%s was not found where it belongs", mark)
 		}

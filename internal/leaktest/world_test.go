@@ -183,6 +183,7 @@ func newSystem(t *testing.T) *system {
 		"AWS_ENDPOINT_URL_DYNAMODB": tables, "AWS_ENDPOINT_URL_SQS": queues, "AWS_ENDPOINT_URL_KMS": s.way("key", cloud, false),
 		"CONTENT_TABLE": s.tables.Content, "DELIVERY_TABLE": s.tables.Delivery, "SEALING_KEY_ID": *key.KeyMetadata.KeyId,
 		"QUEUE_URL": s.queue["queue"], "SLOW_QUEUE_URL": s.queue["slow"], "DEAD_LETTER_QUEUE_URL": s.queue["dead"],
+		"DELIVERY_STREAM_ARN":  "arn:aws:dynamodb:eu-west-1:000000000000:table/" + s.tables.Delivery + "/stream/1",
 		"ON_FAILURE_QUEUE_URL": s.queue["failure"], "COLOPHON_ENVIRONMENT": "local", "ALLOW_LOOPBACK_RECEIVERS": "true",
 		"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:1", "PUBLIC_ADDRESS": "https://colophon.example",
 	}

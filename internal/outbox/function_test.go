@@ -98,6 +98,7 @@ func TestTheOutboxStreamFunctionForwardsWhatRings(t *testing.T) {
 	w, queue, onFailure := newWorld(t), newQueue(t, nil), newQueue(t, nil)
 	var output bytes.Buffer
 	forwarder, err := outboxstream.New(environment(t, map[string]string{
+		"DELIVERY_TABLE": "deliveries", "DELIVERY_STREAM_ARN": "arn:aws:dynamodb:eu-west-1:000000000000:table/deliveries/stream/1",
 		"QUEUE_URL": queue, "ON_FAILURE_QUEUE_URL": onFailure,
 	}), &output)
 	if err != nil {
@@ -125,8 +126,8 @@ func TestAFunctionWithoutItsEnvironmentDoesNotStart(t *testing.T) {
 	for name, getenv := range map[string]func(string) string{
 		"nothing":    func(string) string { return "" },
 		"one queue":  environment(t, map[string]string{"QUEUE_URL": "http://queue"}),
-		"no region":  environment(t, map[string]string{"AWS_REGION": "", "QUEUE_URL": "http://a", "ON_FAILURE_QUEUE_URL": "http://b", "DELIVERY_TABLE": "t"}),
-		"no address": environment(t, map[string]string{"QUEUE_URL": "queue", "ON_FAILURE_QUEUE_URL": "http://b", "DELIVERY_TABLE": "t"}),
+		"no region":  environment(t, map[string]string{"AWS_REGION": "", "QUEUE_URL": "http://a", "ON_FAILURE_QUEUE_URL": "http://b", "DELIVERY_TABLE": "t", "DELIVERY_STREAM_ARN": "a:table/t/stream/1"}),
+		"no address": environment(t, map[string]string{"QUEUE_URL": "queue", "ON_FAILURE_QUEUE_URL": "http://b", "DELIVERY_TABLE": "t", "DELIVERY_STREAM_ARN": "a:table/t/stream/1"}),
 	} {
 		if _, err := outboxstream.New(getenv, &bytes.Buffer{}); err == nil {
 			t.Errorf("%s: outbox-stream starts", name)

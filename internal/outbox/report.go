@@ -12,10 +12,14 @@ type Metrics interface {
 
 // The names of the figures; the template's alarms use them.
 const (
-	FigureForwarded = "Forwarded"        // messages that the stream put on the queue
-	FigureSetAside  = "RecordsSetAside"  // stream records that could not be read
-	FigureSwept     = "Swept"            // deliveries that the sweeper rang for
-	FigureUnsent    = "SweptUnsent"      // that it could not ring for
+	FigureForwarded = "Forwarded"       // messages that the stream put on the queue
+	FigureSetAside  = "RecordsSetAside" // stream records that could not be read
+	FigureSwept     = "Swept"           // deliveries that the sweeper rang for
+	FigureUnsent    = "SweptUnsent"     // that it could not ring for
+	// FigureFirst counts first notifications that the sweeper had to make. The sweeper
+	// heals a stream mapping that is off within minutes, so nothing else shows it. It is
+	// written where it is not 0: a metric costs for each hour in which it is written.
+	FigureFirst     = "FirstNotificationsBySweeper"
 	FigureOldestDue = "OldestDueSeconds" // how long the most overdue of them was due; 0: none is
 )
 
@@ -48,7 +52,7 @@ func ReportSwept(log *slog.Logger, metrics Metrics) func(context.Context, Swept)
 		level := slog.LevelInfo
 		attrs := []slog.Attr{
 			slog.String("trace", s.Trace), slog.Int("queries", s.Queries), slog.Int("sent", s.Sent),
-			slog.Int("unsent", s.Unsent), slog.Int("passed", s.Passed), slog.Int("unreadable", s.Unreadable),
+			slog.Int("unsent", s.Unsent), slog.Int("first", s.First), slog.Int("passed", s.Passed), slog.Int("unreadable", s.Unreadable),
 			slog.Int("faults", s.Faults), slog.Bool("complete", s.Complete),
 			slog.Float64("oldestDueSeconds", s.OldestDue.Seconds()), slog.Int64("milliseconds", s.Took.Milliseconds()),
 		}
@@ -64,6 +68,9 @@ func ReportSwept(log *slog.Logger, metrics Metrics) func(context.Context, Swept)
 		}
 		log.LogAttrs(ctx, level, "swept", attrs...)
 		figures := map[string]float64{FigureSwept: float64(s.Sent), FigureUnsent: float64(s.Unsent)}
+		if s.First > 0 {
+			figures[FigureFirst] = float64(s.First)
+		}
 		if s.OldestDue > 0 || s.Complete && s.Faults == 0 { // a sweep that saw not all does not say that nothing is due
 			figures[FigureOldestDue] = s.OldestDue.Seconds()
 		}

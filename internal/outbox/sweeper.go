@@ -63,6 +63,7 @@ type Swept struct {
 	Queries    int           // of the index; the idle cost is their number
 	Sent       int           // deliveries moved on and rung for
 	Unsent     int           // moved on, but not known to be on the queue: the next sweep that finds them rings again
+	First      int           // of those moved on: nothing had been done about them, so the stream's notification is missing or late
 	Passed     int           // ended or moved by others since they were seen
 	Unreadable int           // entries that name no delivery; moved on, so that they hide no other
 	Stray      string        // the first of them: its key
@@ -210,6 +211,9 @@ func (s *sweep) moveOn(ctx context.Context, due store.Due) (m Message, ok bool) 
 			}
 		case !swept.TryAt.IsZero():
 			r.OldestDue = max(r.OldestDue, now.Sub(swept.TryAt))
+		}
+		if moved && readable && swept.Untouched {
+			r.First++
 		}
 	})
 	return m, moved && readable

@@ -123,6 +123,39 @@ func TestADeliveryWhoseMessageWasLostIsRungForAgain(t *testing.T) {
 	}
 }
 
+func TestTheFirstNotificationsThatTheSweeperMakesAreCounted(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		item store.Item
+		want int
+	}{
+		"nobody worked on it":               {nil, 1},
+		"a try was counted":                 {store.Item{"tries": store.Number(1)}, 0},
+		"an outcome is unknown":             {store.Item{"lost": store.Number(1)}, 0},
+		"a fault of our own was met":        {store.Item{"ours": store.Map(store.Item{"count": store.Number(1)})}, 0},
+		"it was swept before":               {store.Item{"sweeps": store.Number(1)}, 0},
+		"a redelivery nobody worked on":     {store.Item{"round": store.Number(2)}, 1},
+		"no count of tries that is a count": {store.Item{"tries": store.Text("many")}, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBeat(t)
+			item := deliveryItem(start)
+			for attribute, value := range test.item {
+				item[attribute] = value
+			}
+			b.put(t, key("d1", 6), item)
+			if report := b.sweep(t, late); report.First != test.want || report.Sent != 1 {
+				t.Errorf("reported as %+v", report)
+			}
+			if report := b.sweep(t, late.Add(time.Hour)); report.First != 0 || report.Sent != 1 {
+				t.Errorf("reported a second time as %+v", report)
+			}
+		})
+	}
+}
+
 func TestAWaitThatWasTakenOffTheQueueEndsWithTheSweepAfterItIsDue(t *testing.T) {
 	t.Parallel()
 	b := newBeat(t)

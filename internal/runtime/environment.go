@@ -68,7 +68,7 @@ func ReadAPI(getenv func(string) string) (API, error) {
 		ContentTable:   r.need("CONTENT_TABLE"),
 		DeliveryTable:  r.need("DELIVERY_TABLE"),
 		SealingKey:     r.need("SEALING_KEY_ID"),
-		PublicAddress:  r.publicAddress("PUBLIC_ADDRESS"),
+		PublicAddress:  r.publicAddress("PUBLIC_ADDRESS", stage),
 		AllowsLoopback: r.loopback(stage),
 	}
 	return e, r.err()
@@ -196,8 +196,13 @@ func (r *reader) address(name string) string {
 	return value
 }
 
-func (r *reader) publicAddress(name string) string {
+// publicAddress is where links lead. In production that is never plain HTTP: links
+// carry no secret, but who follows one sends a token.
+func (r *reader) publicAddress(name string, stage Stage) string {
 	value := r.getenv(name)
+	if stage == Production && strings.HasPrefix(strings.ToLower(value), "http:") {
+		r.complain("%s begins with http://, which production refuses. Set the stack's parameter PublicAddress to an https:// address", name)
+	}
 	if value != "" && !isAddress(value) {
 		r.complain("%s is not an address that links can begin with", name)
 	}

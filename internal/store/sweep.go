@@ -56,6 +56,9 @@ type DuePage struct {
 type Swept struct {
 	TryAt  time.Time // zero where the item has none that can be read
 	Sweeps int64     // how often it was swept since it last moved by itself
+	// Untouched says that nothing was done about it before this sweep: no attempt
+	// was counted, and no fault of our own. Its first notification never came.
+	Untouched bool
 }
 
 // DueDeliveries reads a shard's entries whose sweepAt lies before an instant,
@@ -115,8 +118,11 @@ func (s *Sweep) moveOn(ctx context.Context, d Due, sweeps int64, next func(int64
 	if err != nil {
 		return Swept{}, err
 	}
-	swept := Swept{Sweeps: sweeps + 1}
 	a := &attributes{item: item}
+	swept := Swept{
+		Sweeps:    sweeps + 1,
+		Untouched: sweeps == 0 && a.optionalCount(attrTries) == 0 && a.optionalCount(attrLost) == 0 && !a.has(attrOurs),
+	}
 	if tryAt := a.optionalTime(attrTryAt); a.fault == nil {
 		swept.TryAt = tryAt
 	}
