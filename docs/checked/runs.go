@@ -28,32 +28,33 @@ var Runs = map[string]Run{
 	"docs/api.md, block 1": {Where: ByStack},
 
 	// The Makefile's targets.
-	"make help":            {Where: ByPages},
-	"make demo":            {Where: ByPages},
-	"make up":              {Where: ByPages},
-	"make down":            {Where: ByPages},
-	"make test":            {ByCI, "make test"},
-	"make test-go":         {ByCI, "test: install test-go test-localstack test-stack"},
-	"make test-localstack": {ByCI, "test: install test-go test-localstack test-stack"},
-	"make test-stack":      {ByCI, "test: install test-go test-localstack test-stack"},
-	"make test-sam":        {ByCI, "make test-sam"},
-	"make build":           {ByCI, "build ARCHITECTURE=$(LOCAL_ARCHITECTURE)"},
-	"make netns":           {ByCI, "make netns"},
-	"make verifiers":       {ByCI, "make verifiers"},
-	"make pages":           {ByCI, "make pages"},
-	"make model":           {ByPages, "make model SEARCH=lease-per-delivery"},
-	"make chaos":           {ByCI, "test: install test-go test-localstack test-stack"}, // the same test, with 10 kills
-	"make fuzz":            {ByPages, "make fuzz FUZZ_TIME=20x FUZZ_IN=deploy/iam"},
-	"make sim":             {ByPages, "make sim SIM='-seeds 20'"},
-	"make bench":           {ByPages, "make bench SCENARIO=help"}, // the runs themselves: burst below
-	"make lock":            {ByPages, `copy=$(mktemp -d) && cp -R localstack go.mod "$copy" && ln -s "$PWD/.tools" "$copy/.tools" && "$copy/localstack/install" lock; status=$?; rm -rf "$copy"; exit $status`},
-	"cargo --locked":       {ByCI, "make test"}, // localstack/install builds the engine with it
-	".ci/run":              {ByCI, "#!/usr/bin/env bash"},
-	".ci/vulncheck":        {ByCI, ".ci/vulncheck"},
-	"sam build":            {ByCI, "$(SAM) build --config-env local"},
-	"sam deploy":           {ByCI, "$(SAM) deploy --config-env local"},
-	"sam deploy --guided":  {Where: ByAWS},
-	"sam delete":           {Where: ByAWS},
+	"make help":                     {Where: ByPages},
+	"make demo":                     {Where: ByPages},
+	"make up":                       {Where: ByPages},
+	"make down":                     {Where: ByPages},
+	"make test":                     {ByCI, "make test"},
+	"make test-go":                  {ByCI, "test: install test-go test-localstack test-stack"},
+	"make test-localstack":          {ByCI, "test: install test-go test-localstack test-stack"},
+	"make test-stack":               {ByCI, "test: install test-go test-localstack test-stack"},
+	"make test-sam":                 {ByCI, "make test-sam"},
+	"make build":                    {ByCI, "build ARCHITECTURE=$(LOCAL_ARCHITECTURE)"},
+	"make netns":                    {ByCI, "make netns"},
+	"make verifiers":                {ByCI, "make verifiers"},
+	"make pages":                    {ByCI, "make pages"},
+	"make model":                    {ByPages, "make model SEARCH=lease-per-delivery"},
+	"make chaos":                    {ByCI, "test: install test-go test-localstack test-stack"}, // the same test, with 10 kills
+	"make fuzz":                     {ByPages, "make fuzz FUZZ_TIME=20x FUZZ_IN=deploy/iam"},
+	"make sim":                      {ByPages, "make sim SIM='-seeds 20'"},
+	"make bench":                    {ByPages, "make bench SCENARIO=help"}, // the runs themselves: burst below
+	"make lock":                     {ByPages, `copy=$(mktemp -d) && cp -R localstack go.mod "$copy" && ln -s "$PWD/.tools" "$copy/.tools" && "$copy/localstack/install" lock; status=$?; rm -rf "$copy"; exit $status`},
+	"cargo --locked":                {ByCI, "make test"}, // localstack/install builds the engine with it
+	".ci/run":                       {ByCI, "#!/usr/bin/env bash"},
+	".ci/vulncheck":                 {ByCI, ".ci/vulncheck"},
+	"sam build":                     {ByCI, "$(SAM) build --config-env local"},
+	"ARCHITECTURE=x86_64 sam build": {ByCI, "ARCHITECTURE=$(LOCAL_ARCHITECTURE) $(SAM) build --config-env local"},
+	"sam deploy":                    {ByCI, "$(SAM) deploy --config-env local"},
+	"sam deploy --guided":           {Where: ByAWS},
+	"sam delete":                    {Where: ByAWS},
 	"make sim SIM='-steps 50000000 -beside 2 -from 1000000'": {ByPages, "make sim SIM='-steps 20000 -beside 2 -from 1000000'"},
 	"make sim SIM='-tell -from 7'":                           {Where: ByPages},
 
@@ -90,8 +91,10 @@ var Runs = map[string]Run{
 
 	// What needs AWS.
 	"aws dynamodb update-table --no-deletion-protection-enabled":                                                    {Where: ByAWS},
-	"aws lambda put-function-concurrency --reserved-concurrent-executions 0":                                        {Where: ByAWS},
+	"aws lambda list-event-source-mappings --function-name …":                                                       {Where: ByAWS},
 	"aws lambda update-event-source-mapping --uuid … --no-enabled":                                                  {Where: ByAWS},
+	"aws lambda put-function-concurrency --reserved-concurrent-executions 0":                                        {Where: ByAWS},
 	"aws dynamodb restore-table-to-point-in-time --source-table-name … --target-table-name … --restore-date-time …": {Where: ByAWS},
-	"GOARCH=amd64 sam build": {ByCI, "$(SAM) build --config-env local"},
+	"sam logs": {Where: ByAWS},
+	"sam logs --cw-log-group /colophon/<stack>/api": {Where: ByAWS},
 }
