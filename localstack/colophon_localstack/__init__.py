@@ -9,6 +9,7 @@ What is here, each part in a module of its own:
   deliver within milliseconds and cost nothing while there is nothing to do.
 - ``policy``, ``authorization``: every call of a function or a mapping is judged by its role's own policies.
 - ``gateway``: requests reach their functions byte for byte.
+- ``updates``: an update of a deployed stack does what it reports, or fails.
 - ``mends``: what LocalStack 4.14.0 itself does otherwise than AWS, or wrongly, one function each.
 - ``endpoints``: what tests may ask and do: the functions' processes, the engine.
 - ``plugin``: where LocalStack finds all of this.

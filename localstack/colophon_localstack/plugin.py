@@ -28,11 +28,12 @@ class ColophonExecutorPlugin(RuntimeExecutorPlugin):
 def install_colophon() -> None:
     import atexit
 
-    from colophon_localstack import authorization, endpoints, engine, gateway, mends, pollers
+    from colophon_localstack import authorization, endpoints, engine, gateway, mends, pollers, updates
     from colophon_localstack.environments import ENVIRONMENTS
 
     mends.install()
     gateway.install()
+    updates.install()
     engine.install(on_write=pollers.WRITES.tell)
     pollers.install()
     if os.environ.get("COLOPHON_CHECK_ROLES", "1") != "0":

@@ -132,6 +132,9 @@ class Deployment:
 
     def _deploy_stack(self) -> None:
         s3, cloudformation = client("s3", self.settings), client("cloudformation", self.settings)
+        before = stack_status(cloudformation)
+        if has_failed(before):
+            raise Failed(f"an earlier deployment ended halfway ({before}): make down ends the stack, make up starts it anew.")
         try:
             s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
         except s3.exceptions.BucketAlreadyOwnedByYou:
@@ -146,7 +149,7 @@ class Deployment:
             template["Resources"][function]["Properties"]["CodeUri"] = {"Bucket": BUCKET, "Key": key}
         s3.put_object(Bucket=BUCKET, Key="template.json", Body=json.dumps(template).encode())
 
-        is_new = stack_status(cloudformation) in (None, "REVIEW_IN_PROGRESS")
+        is_new = before in (None, "REVIEW_IN_PROGRESS")
         change_set = cloudformation.create_change_set(
             StackName=STACK_NAME,
             ChangeSetName=f"colophon-{int(time.time() * 1000)}",
@@ -171,7 +174,7 @@ class Deployment:
             status = stack_status(cloudformation)
             if status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
                 break
-            if status is None or status.endswith(("_FAILED", "ROLLBACK_COMPLETE")):
+            if status is None or has_failed(status):
                 raise Failed(f"the deployment failed ({status}):\n{failures(cloudformation)}")
             wait(deadline, "the deployment")
         self._wait_for_mappings(deadline)
@@ -211,6 +214,10 @@ def stack_status(cloudformation: Any) -> str | None:
         return status
     except ClientError:
         return None
+
+
+def has_failed(status: str | None) -> bool:
+    return status is not None and status.endswith(("_FAILED", "ROLLBACK_COMPLETE"))
 
 
 def failures(cloudformation: Any) -> str:
