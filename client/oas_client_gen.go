@@ -185,10 +185,6 @@ type Invoker interface {
 	// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
 	// is none yet.
 	//
-	// The answer names the size and the digest of what was saved: compare them, or send `Content-Digest`,
-	// and a document that was changed on its way is not saved. One of which no byte arrived is refused,
-	// unless `Content-Digest` says that it is empty.
-	//
 	// `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 	//
 	// PUT /projects/{project}/document
@@ -219,17 +215,24 @@ type Invoker interface {
 	ResumeDestination(ctx context.Context, params ResumeDestinationParams) (*ResumedDestination, error)
 	// RevokeOldDestinationSecret invokes revokeOldDestinationSecret operation.
 	//
-	// For when it got into wrong hands. What is sent from now on carries the new one's signature alone.
+	// For when one got into wrong hands. Without a body, all replaced secrets end and only the newest
+	// signs; `position` names one of the destination's `previousSecrets`. It takes effect within 15
+	// seconds: an attempt that had begun may still carry the signature.
 	//
 	// POST /projects/{project}/destinations/{destination}/revoke-old-secret
-	RevokeOldDestinationSecret(ctx context.Context, params RevokeOldDestinationSecretParams) error
+	RevokeOldDestinationSecret(ctx context.Context, request OptRevokeSecret, params RevokeOldDestinationSecretParams) error
 	// RotateDestinationSecret invokes rotateDestinationSecret operation.
 	//
-	// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
-	// over, unless it is revoked at once.
+	// The answer shows the new secret, once. The replaced one goes on signing for 24 hours in addition to
+	// it, so that receivers can change over, unless it is revoked at once. At most three replaced secrets
+	// sign at the same time, each until its own end; a rotation that would make it four is answered 409
+	// `too-many-secrets`, with the time of the first end.
+	//
+	// A caller that brings the `secret` can send the same request again: where it is the current secret
+	// already, nothing changes and the answer is the same, whatever `If-Match` says.
 	//
 	// POST /projects/{project}/destinations/{destination}/rotate-secret
-	RotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error)
+	RotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecretHeaders, error)
 	// TryNow invokes tryNow operation.
 	//
 	// The pending try is made now instead of later. It adds no try.
@@ -239,6 +242,9 @@ type Invoker interface {
 	// UpdateDestination invokes updateDestination operation.
 	//
 	// What is not named stays. Headers are replaced as a whole, because nobody can read the old values.
+	// They are never sent to another host than the one they were given for: where the address moves to
+	// another scheme, host or port and there are headers, `headers` must be given too (`{}` removes them),
+	// else the answer is 400 with the field `headers`. The signing secret stays.
 	//
 	// PATCH /projects/{project}/destinations/{destination}
 	UpdateDestination(ctx context.Context, request *DestinationChange, params UpdateDestinationParams) (*DestinationHeaders, error)
@@ -3264,10 +3270,6 @@ func (c *Client) sendPublishRelease(ctx context.Context, request OptPublish, par
 // with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
 // is none yet.
 //
-// The answer names the size and the digest of what was saved: compare them, or send `Content-Digest`,
-// and a document that was changed on its way is not saved. One of which no byte arrived is refused,
-// unless `Content-Digest` says that it is empty.
-//
 // `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 //
 // PUT /projects/{project}/document
@@ -3328,20 +3330,6 @@ func (c *Client) sendPutDocument(ctx context.Context, request *PutDocumentReqWit
 	}
 
 	h := uri.NewHeaderEncoder(r.Header)
-	{
-		cfg := uri.HeaderParameterEncodingConfig{
-			Name:    "Content-Digest",
-			Explode: false,
-		}
-		if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
-			if val, ok := params.ContentDigest.Get(); ok {
-				return e.EncodeValue(conv.StringToString(val))
-			}
-			return nil
-		}); err != nil {
-			return res, errors.Wrap(err, "encode header")
-		}
-	}
 	{
 		cfg := uri.HeaderParameterEncodingConfig{
 			Name:    "If-Match",
@@ -3796,15 +3784,17 @@ func (c *Client) sendResumeDestination(ctx context.Context, params ResumeDestina
 
 // RevokeOldDestinationSecret invokes revokeOldDestinationSecret operation.
 //
-// For when it got into wrong hands. What is sent from now on carries the new one's signature alone.
+// For when one got into wrong hands. Without a body, all replaced secrets end and only the newest
+// signs; `position` names one of the destination's `previousSecrets`. It takes effect within 15
+// seconds: an attempt that had begun may still carry the signature.
 //
 // POST /projects/{project}/destinations/{destination}/revoke-old-secret
-func (c *Client) RevokeOldDestinationSecret(ctx context.Context, params RevokeOldDestinationSecretParams) error {
-	_, err := c.sendRevokeOldDestinationSecret(ctx, params)
+func (c *Client) RevokeOldDestinationSecret(ctx context.Context, request OptRevokeSecret, params RevokeOldDestinationSecretParams) error {
+	_, err := c.sendRevokeOldDestinationSecret(ctx, request, params)
 	return err
 }
 
-func (c *Client) sendRevokeOldDestinationSecret(ctx context.Context, params RevokeOldDestinationSecretParams) (res *RevokeOldDestinationSecretNoContent, err error) {
+func (c *Client) sendRevokeOldDestinationSecret(ctx context.Context, request OptRevokeSecret, params RevokeOldDestinationSecretParams) (res *RevokeOldDestinationSecretNoContent, err error) {
 
 	u := uri.Clone(c.requestURL(ctx))
 	var pathParts [5]string
@@ -3852,6 +3842,25 @@ func (c *Client) sendRevokeOldDestinationSecret(ctx context.Context, params Revo
 	r, err := ht.NewRequest(ctx, "POST", u)
 	if err != nil {
 		return res, errors.Wrap(err, "create request")
+	}
+	if err := encodeRevokeOldDestinationSecretRequest(request, r); err != nil {
+		return res, errors.Wrap(err, "encode request")
+	}
+
+	h := uri.NewHeaderEncoder(r.Header)
+	{
+		cfg := uri.HeaderParameterEncodingConfig{
+			Name:    "If-Match",
+			Explode: false,
+		}
+		if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.IfMatch.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode header")
+		}
 	}
 
 	{
@@ -3910,16 +3919,21 @@ func (c *Client) sendRevokeOldDestinationSecret(ctx context.Context, params Revo
 
 // RotateDestinationSecret invokes rotateDestinationSecret operation.
 //
-// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
-// over, unless it is revoked at once.
+// The answer shows the new secret, once. The replaced one goes on signing for 24 hours in addition to
+// it, so that receivers can change over, unless it is revoked at once. At most three replaced secrets
+// sign at the same time, each until its own end; a rotation that would make it four is answered 409
+// `too-many-secrets`, with the time of the first end.
+//
+// A caller that brings the `secret` can send the same request again: where it is the current secret
+// already, nothing changes and the answer is the same, whatever `If-Match` says.
 //
 // POST /projects/{project}/destinations/{destination}/rotate-secret
-func (c *Client) RotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error) {
+func (c *Client) RotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecretHeaders, error) {
 	res, err := c.sendRotateDestinationSecret(ctx, request, params)
 	return res, err
 }
 
-func (c *Client) sendRotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (res *RotatedSecret, err error) {
+func (c *Client) sendRotateDestinationSecret(ctx context.Context, request OptRotateSecret, params RotateDestinationSecretParams) (res *RotatedSecretHeaders, err error) {
 
 	u := uri.Clone(c.requestURL(ctx))
 	var pathParts [5]string
@@ -3970,6 +3984,22 @@ func (c *Client) sendRotateDestinationSecret(ctx context.Context, request OptRot
 	}
 	if err := encodeRotateDestinationSecretRequest(request, r); err != nil {
 		return res, errors.Wrap(err, "encode request")
+	}
+
+	h := uri.NewHeaderEncoder(r.Header)
+	{
+		cfg := uri.HeaderParameterEncodingConfig{
+			Name:    "If-Match",
+			Explode: false,
+		}
+		if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.IfMatch.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode header")
+		}
 	}
 
 	{
@@ -4162,6 +4192,9 @@ func (c *Client) sendTryNow(ctx context.Context, params TryNowParams) (res *Deli
 // UpdateDestination invokes updateDestination operation.
 //
 // What is not named stays. Headers are replaced as a whole, because nobody can read the old values.
+// They are never sent to another host than the one they were given for: where the address moves to
+// another scheme, host or port and there are headers, `headers` must be given too (`{}` removes them),
+// else the answer is 400 with the field `headers`. The signing secret stays.
 //
 // PATCH /projects/{project}/destinations/{destination}
 func (c *Client) UpdateDestination(ctx context.Context, request *DestinationChange, params UpdateDestinationParams) (*DestinationHeaders, error) {

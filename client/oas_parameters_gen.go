@@ -215,8 +215,6 @@ type PublishReleaseParams struct {
 
 // PutDocumentParams is parameters of putDocument operation.
 type PutDocumentParams struct {
-	// The digest of the body (RFC 9530), sha-256 or sha-512. Other algorithms are not looked at.
-	ContentDigest OptString `json:",omitempty,omitzero"`
 	// The ETag that was read; the request is carried out only on that version (else 412).
 	IfMatch OptString `json:",omitempty,omitzero"`
 	// When reading, an ETag that is already at hand (304). When saving, only `*`, which means that there
@@ -256,6 +254,8 @@ type ResumeDestinationParams struct {
 
 // RevokeOldDestinationSecretParams is parameters of revokeOldDestinationSecret operation.
 type RevokeOldDestinationSecretParams struct {
+	// The ETag that was read; the request is carried out only on that version (else 412).
+	IfMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
 	// A destination's id.
@@ -264,6 +264,8 @@ type RevokeOldDestinationSecretParams struct {
 
 // RotateDestinationSecretParams is parameters of rotateDestinationSecret operation.
 type RotateDestinationSecretParams struct {
+	// The ETag that was read; the request is carried out only on that version (else 412).
+	IfMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
 	// A destination's id.

@@ -95,6 +95,26 @@ func encodeRedeliverRequest(
 	return nil
 }
 
+func encodeRevokeOldDestinationSecretRequest(
+	req OptRevokeSecret,
+	r *http.Request,
+) error {
+	const contentType = "application/json"
+	if !req.Set {
+		// Keep request with empty body if value is not set.
+		return nil
+	}
+	e := new(jx.Encoder)
+	{
+		if req.Set {
+			req.Encode(e)
+		}
+	}
+	encoded := e.Bytes()
+	ht.SetBody(r, bytes.NewReader(encoded), contentType)
+	return nil
+}
+
 func encodeRotateDestinationSecretRequest(
 	req OptRotateSecret,
 	r *http.Request,

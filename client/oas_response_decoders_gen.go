@@ -1497,38 +1497,6 @@ func decodeGetDocumentResponse(resp *http.Response) (res GetDocumentRes, _ error
 					return res, errors.Wrap(err, "parse Last-Modified header")
 				}
 			}
-			// Parse "Repr-Digest" header.
-			{
-				cfg := uri.HeaderParameterDecodingConfig{
-					Name:    "Repr-Digest",
-					Explode: false,
-				}
-				if err := func() error {
-					if err := h.HasParam(cfg); err == nil {
-						if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
-							val, err := d.DecodeValue()
-							if err != nil {
-								return err
-							}
-
-							c, err := conv.ToString(val)
-							if err != nil {
-								return err
-							}
-
-							wrapper.ReprDigest = c
-							return nil
-						}); err != nil {
-							return err
-						}
-					} else {
-						return err
-					}
-					return nil
-				}(); err != nil {
-					return res, errors.Wrap(err, "parse Repr-Digest header")
-				}
-			}
 			return &wrapper, nil
 		default:
 			return res, validate.InvalidContentType(ct)
@@ -2749,38 +2717,6 @@ func decodeGetReleaseDocumentResponse(resp *http.Response) (res *GetReleaseDocum
 					return nil
 				}(); err != nil {
 					return res, errors.Wrap(err, "parse ETag header")
-				}
-			}
-			// Parse "Repr-Digest" header.
-			{
-				cfg := uri.HeaderParameterDecodingConfig{
-					Name:    "Repr-Digest",
-					Explode: false,
-				}
-				if err := func() error {
-					if err := h.HasParam(cfg); err == nil {
-						if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
-							val, err := d.DecodeValue()
-							if err != nil {
-								return err
-							}
-
-							c, err := conv.ToString(val)
-							if err != nil {
-								return err
-							}
-
-							wrapper.ReprDigest = c
-							return nil
-						}); err != nil {
-							return err
-						}
-					} else {
-						return err
-					}
-					return nil
-				}(); err != nil {
-					return res, errors.Wrap(err, "parse Repr-Digest header")
 				}
 			}
 			return &wrapper, nil
@@ -6059,7 +5995,7 @@ func decodeRevokeOldDestinationSecretResponse(resp *http.Response) (res *RevokeO
 	return res, errors.Wrap(defRes, "error")
 }
 
-func decodeRotateDestinationSecretResponse(resp *http.Response) (res *RotatedSecret, _ error) {
+func decodeRotateDestinationSecretResponse(resp *http.Response) (res *RotatedSecretHeaders, _ error) {
 	switch resp.StatusCode {
 	case 200:
 		// Code 200.
@@ -6092,7 +6028,42 @@ func decodeRotateDestinationSecretResponse(resp *http.Response) (res *RotatedSec
 				}
 				return res, err
 			}
-			return &response, nil
+			var wrapper RotatedSecretHeaders
+			wrapper.Response = response
+			h := uri.NewHeaderDecoder(resp.Header)
+			// Parse "ETag" header.
+			{
+				cfg := uri.HeaderParameterDecodingConfig{
+					Name:    "ETag",
+					Explode: false,
+				}
+				if err := func() error {
+					if err := h.HasParam(cfg); err == nil {
+						if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
+							val, err := d.DecodeValue()
+							if err != nil {
+								return err
+							}
+
+							c, err := conv.ToString(val)
+							if err != nil {
+								return err
+							}
+
+							wrapper.ETag = c
+							return nil
+						}); err != nil {
+							return err
+						}
+					} else {
+						return err
+					}
+					return nil
+				}(); err != nil {
+					return res, errors.Wrap(err, "parse ETag header")
+				}
+			}
+			return &wrapper, nil
 		default:
 			return res, validate.InvalidContentType(ct)
 		}

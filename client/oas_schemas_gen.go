@@ -679,7 +679,8 @@ type Destination struct {
 	ID      string `json:"id"`
 	Project string `json:"project"`
 	Name    string `json:"name"`
-	// Empty once it is removed.
+	// The address. It can be a credential, so below the role admin only scheme, host and port are shown,
+	// and `/…` in place of the rest: `https://hooks.example.com/…`. Empty once it is removed.
 	URL   string           `json:"url"`
 	State DestinationState `json:"state"`
 	// With paused: a person, or the receiver by answering 410.
@@ -698,6 +699,8 @@ type Destination struct {
 	Headers []string `json:"headers"`
 	// In UTC, with milliseconds.
 	PreviousSecretUntil OptDateTime `json:"previousSecretUntil"`
+	// The replaced secrets that still sign, the newest first.
+	PreviousSecrets []PreviousSecret `json:"previousSecrets"`
 	// The version, as If-Match takes it.
 	Etag string `json:"etag"`
 	// In UTC, with milliseconds.
@@ -769,6 +772,11 @@ func (s *Destination) GetHeaders() []string {
 // GetPreviousSecretUntil returns the value of PreviousSecretUntil.
 func (s *Destination) GetPreviousSecretUntil() OptDateTime {
 	return s.PreviousSecretUntil
+}
+
+// GetPreviousSecrets returns the value of PreviousSecrets.
+func (s *Destination) GetPreviousSecrets() []PreviousSecret {
+	return s.PreviousSecrets
 }
 
 // GetEtag returns the value of Etag.
@@ -851,6 +859,11 @@ func (s *Destination) SetPreviousSecretUntil(val OptDateTime) {
 	s.PreviousSecretUntil = val
 }
 
+// SetPreviousSecrets sets the value of PreviousSecrets.
+func (s *Destination) SetPreviousSecrets(val []PreviousSecret) {
+	s.PreviousSecrets = val
+}
+
 // SetEtag sets the value of Etag.
 func (s *Destination) SetEtag(val string) {
 	s.Etag = val
@@ -868,8 +881,10 @@ func (s *Destination) SetUpdatedAt(val time.Time) {
 
 // Ref: #/components/schemas/DestinationChange
 type DestinationChange struct {
-	Name    OptString                   `json:"name"`
-	URL     OptString                   `json:"url"`
+	Name OptString `json:"name"`
+	URL  OptString `json:"url"`
+	// Replaces all custom headers. Needed where the address moves to another scheme, host or port and
+	// there are any.
 	Headers OptDestinationChangeHeaders `json:"headers"`
 }
 
@@ -903,6 +918,8 @@ func (s *DestinationChange) SetHeaders(val OptDestinationChangeHeaders) {
 	s.Headers = val
 }
 
+// Replaces all custom headers. Needed where the address moves to another scheme, host or port and
+// there are any.
 type DestinationChangeHeaders map[string]string
 
 func (s *DestinationChangeHeaders) init() DestinationChangeHeaders {
@@ -1508,7 +1525,6 @@ type GetDocumentOKHeaders struct {
 	ContentType  string
 	ETag         string
 	LastModified string
-	ReprDigest   string
 	Response     GetDocumentOK
 }
 
@@ -1525,11 +1541,6 @@ func (s *GetDocumentOKHeaders) GetETag() string {
 // GetLastModified returns the value of LastModified.
 func (s *GetDocumentOKHeaders) GetLastModified() string {
 	return s.LastModified
-}
-
-// GetReprDigest returns the value of ReprDigest.
-func (s *GetDocumentOKHeaders) GetReprDigest() string {
-	return s.ReprDigest
 }
 
 // GetResponse returns the value of Response.
@@ -1550,11 +1561,6 @@ func (s *GetDocumentOKHeaders) SetETag(val string) {
 // SetLastModified sets the value of LastModified.
 func (s *GetDocumentOKHeaders) SetLastModified(val string) {
 	s.LastModified = val
-}
-
-// SetReprDigest sets the value of ReprDigest.
-func (s *GetDocumentOKHeaders) SetReprDigest(val string) {
-	s.ReprDigest = val
 }
 
 // SetResponse sets the value of Response.
@@ -1582,7 +1588,6 @@ func (s GetReleaseDocumentOK) Read(p []byte) (n int, err error) {
 type GetReleaseDocumentOKHeaders struct {
 	ContentType string
 	ETag        string
-	ReprDigest  string
 	Response    GetReleaseDocumentOK
 }
 
@@ -1594,11 +1599,6 @@ func (s *GetReleaseDocumentOKHeaders) GetContentType() string {
 // GetETag returns the value of ETag.
 func (s *GetReleaseDocumentOKHeaders) GetETag() string {
 	return s.ETag
-}
-
-// GetReprDigest returns the value of ReprDigest.
-func (s *GetReleaseDocumentOKHeaders) GetReprDigest() string {
-	return s.ReprDigest
 }
 
 // GetResponse returns the value of Response.
@@ -1614,11 +1614,6 @@ func (s *GetReleaseDocumentOKHeaders) SetContentType(val string) {
 // SetETag sets the value of ETag.
 func (s *GetReleaseDocumentOKHeaders) SetETag(val string) {
 	s.ETag = val
-}
-
-// SetReprDigest sets the value of ReprDigest.
-func (s *GetReleaseDocumentOKHeaders) SetReprDigest(val string) {
-	s.ReprDigest = val
 }
 
 // SetResponse sets the value of Response.
@@ -2201,6 +2196,52 @@ func (o OptRedeliver) Or(d Redeliver) Redeliver {
 	return d
 }
 
+// NewOptRevokeSecret returns new OptRevokeSecret with value set to v.
+func NewOptRevokeSecret(v RevokeSecret) OptRevokeSecret {
+	return OptRevokeSecret{
+		Value: v,
+		Set:   true,
+	}
+}
+
+// OptRevokeSecret is optional RevokeSecret.
+type OptRevokeSecret struct {
+	Value RevokeSecret
+	Set   bool
+}
+
+// IsSet returns true if OptRevokeSecret was set.
+func (o OptRevokeSecret) IsSet() bool { return o.Set }
+
+// Reset unsets value.
+func (o *OptRevokeSecret) Reset() {
+	var v RevokeSecret
+	o.Value = v
+	o.Set = false
+}
+
+// SetTo sets value to v.
+func (o *OptRevokeSecret) SetTo(v RevokeSecret) {
+	o.Set = true
+	o.Value = v
+}
+
+// Get returns value and boolean that denotes whether value was set.
+func (o OptRevokeSecret) Get() (v RevokeSecret, ok bool) {
+	if !o.Set {
+		return v, false
+	}
+	return o.Value, true
+}
+
+// Or returns value if set, or given parameter if does not.
+func (o OptRevokeSecret) Or(d RevokeSecret) RevokeSecret {
+	if v, ok := o.Get(); ok {
+		return v
+	}
+	return d
+}
+
 // NewOptRotateSecret returns new OptRotateSecret with value set to v.
 func NewOptRotateSecret(v RotateSecret) OptRotateSecret {
 	return OptRotateSecret{
@@ -2337,6 +2378,34 @@ func (o OptString) Or(d string) string {
 		return v
 	}
 	return d
+}
+
+// Ref: #/components/schemas/PreviousSecret
+type PreviousSecret struct {
+	// Names it when it is revoked; 1 is the newest.
+	Position int `json:"position"`
+	// In UTC, with milliseconds.
+	Until time.Time `json:"until"`
+}
+
+// GetPosition returns the value of Position.
+func (s *PreviousSecret) GetPosition() int {
+	return s.Position
+}
+
+// GetUntil returns the value of Until.
+func (s *PreviousSecret) GetUntil() time.Time {
+	return s.Until
+}
+
+// SetPosition sets the value of Position.
+func (s *PreviousSecret) SetPosition(val int) {
+	s.Position = val
+}
+
+// SetUntil sets the value of Until.
+func (s *PreviousSecret) SetUntil(val time.Time) {
+	s.Until = val
 }
 
 // RFC 9457.
@@ -2911,10 +2980,28 @@ func (s *ResumedDestination) SetOffer(val OptInt64) {
 // RevokeOldDestinationSecretNoContent is response for RevokeOldDestinationSecret operation.
 type RevokeOldDestinationSecretNoContent struct{}
 
+// Ref: #/components/schemas/RevokeSecret
+type RevokeSecret struct {
+	// Of the destination's previousSecrets. Left out, all of them end.
+	Position OptInt `json:"position"`
+}
+
+// GetPosition returns the value of Position.
+func (s *RevokeSecret) GetPosition() OptInt {
+	return s.Position
+}
+
+// SetPosition sets the value of Position.
+func (s *RevokeSecret) SetPosition(val OptInt) {
+	s.Position = val
+}
+
 // Ref: #/components/schemas/RotateSecret
 type RotateSecret struct {
-	// Stop signing with the old secret at once.
+	// Stop signing with the current secret and all that it replaced at once.
 	RevokeOld OptBool `json:"revokeOld"`
+	// The new secret, whsec_ and the base64 of 24 to 64 random bytes. Left out, one is made.
+	Secret OptString `json:"secret"`
 }
 
 // GetRevokeOld returns the value of RevokeOld.
@@ -2922,9 +3009,19 @@ func (s *RotateSecret) GetRevokeOld() OptBool {
 	return s.RevokeOld
 }
 
+// GetSecret returns the value of Secret.
+func (s *RotateSecret) GetSecret() OptString {
+	return s.Secret
+}
+
 // SetRevokeOld sets the value of RevokeOld.
 func (s *RotateSecret) SetRevokeOld(val OptBool) {
 	s.RevokeOld = val
+}
+
+// SetSecret sets the value of Secret.
+func (s *RotateSecret) SetSecret(val OptString) {
+	s.Secret = val
 }
 
 // Ref: #/components/schemas/RotatedSecret
@@ -2953,6 +3050,32 @@ func (s *RotatedSecret) SetSecret(val string) {
 // SetPreviousUntil sets the value of PreviousUntil.
 func (s *RotatedSecret) SetPreviousUntil(val OptDateTime) {
 	s.PreviousUntil = val
+}
+
+// RotatedSecretHeaders wraps RotatedSecret with response headers.
+type RotatedSecretHeaders struct {
+	ETag     string
+	Response RotatedSecret
+}
+
+// GetETag returns the value of ETag.
+func (s *RotatedSecretHeaders) GetETag() string {
+	return s.ETag
+}
+
+// GetResponse returns the value of Response.
+func (s *RotatedSecretHeaders) GetResponse() RotatedSecret {
+	return s.Response
+}
+
+// SetETag sets the value of ETag.
+func (s *RotatedSecretHeaders) SetETag(val string) {
+	s.ETag = val
+}
+
+// SetResponse sets the value of Response.
+func (s *RotatedSecretHeaders) SetResponse(val RotatedSecret) {
+	s.Response = val
 }
 
 // What the rounds before this one came to.

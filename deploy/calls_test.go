@@ -35,6 +35,7 @@ var rightOf = map[string]string{
 	"sqs.DeleteMessageInput":           "", // the operator's: colophon redrive
 	"kms.EncryptInput":                 "kms:Encrypt",
 	"kms.DecryptInput":                 "kms:Decrypt",
+	"kms.ReEncryptInput":               "", // the operator's: colophon destination reseal
 }
 
 func TestTheCodeCallsWhatTheRolesAreJudgedBy(t *testing.T) {

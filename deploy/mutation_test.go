@@ -142,13 +142,25 @@ func changes() []change {
 		add("no rights for "+function, of(roleOf(function))+"Policies.0.PolicyDocument.Statement.0", nil, "each role is granted the calls that its function makes")
 		add("another action for "+function, of(roleOf(function))+"Policies.0.PolicyDocument.Statement.0.Action", "dynamodb:Scan", "each role is granted the calls that its function makes")
 	}
-	for role, statement := range map[string]string{"ApiRole": "2", "DeliverRole": "3"} {
-		seal := of(role) + "Policies.0.PolicyDocument.Statement." + statement
-		add("sealing by anything in "+role, seal+".Condition", nil, "what is sealed is bound to one destination")
-		add("sealing without a context in "+role, seal+".Condition.Null", nil, "what is sealed is bound to one destination")
-		add("sealing with a project alone in "+role, seal+".Condition.Null.kms:EncryptionContext:destination", nil, "what is sealed is bound to one destination")
-		add("sealing with any keys beside in "+role, seal+".Condition.ForAllValues:StringEquals", nil, "what is sealed is bound to one destination")
-		add("sealing and opening in "+role, seal+".Action", []any{"kms:Encrypt", "kms:Decrypt"}, "what is sealed is bound to one destination")
+	const bound = "what is sealed is bound to one destination"
+	for role, statements := range map[string][]string{"ApiRole": {"2", "3"}, "DeliverRole": {"3", "4", "5"}} {
+		for _, statement := range statements {
+			seal := of(role) + "Policies.0.PolicyDocument.Statement." + statement
+			add("sealing by anything in "+role+" "+statement, seal+".Condition", nil, bound)
+			add("sealing with any keys besides in "+role+" "+statement, seal+".Condition.ForAllValues:StringEquals", nil, bound)
+			add("sealing and opening in "+role+" "+statement, seal+".Action", []any{"kms:Encrypt", "kms:Decrypt"}, bound)
+		}
+	}
+	add("opening without a context", of("DeliverRole")+"Policies.0.PolicyDocument.Statement.3.Condition.Null", nil, bound)
+	add("opening with a project alone", of("DeliverRole")+"Policies.0.PolicyDocument.Statement.3.Condition.Null.kms:EncryptionContext:destination", nil, bound)
+	add("sealing a secret of any project", of("ApiRole")+"Policies.0.PolicyDocument.Statement.2.Condition.Null.kms:EncryptionContext:project", nil, bound)
+	add("sealing headers for any origin", of("ApiRole")+"Policies.0.PolicyDocument.Statement.3.Condition.Null.kms:EncryptionContext:origin", nil, bound)
+	add("sealing for any purpose", of("ApiRole")+"Policies.0.PolicyDocument.Statement.2.Condition.StringEquals", nil, bound)
+	const settings = "deliver and sweep leave destinations' settings alone"
+	for role, statement := range map[string]string{"DeliverRole": "6", "SweepRole": "2"} {
+		leave := of(role) + "Policies.0.PolicyDocument.Statement." + statement
+		add("settings written by "+role, leave+".Effect", "Allow", settings)
+		add("addresses written by "+role, leave+".Condition.ForAnyValue:StringEquals.dynamodb:Attributes.0", "other", settings)
 	}
 	add("anybody calls the api", of("ApiFunctionRootPermissionv1")+"SourceArn", nil, "the API alone may call the api function, the schedule alone the sweeper")
 

@@ -143,7 +143,12 @@ func context(members map[string]string) map[string][]string {
 	return c
 }
 
-var ofOneDestination = context(map[string]string{"project": "p1", "destination": "d1"})
+// The contexts that values are sealed under: internal/runtime/sealing makes them.
+var (
+	ofOneDestination = context(map[string]string{"project": "p1", "destination": "d1"}) // by older versions
+	ofSecret         = context(map[string]string{"project": "p1", "destination": "d1", "purpose": "secret"})
+	ofHeaders        = context(map[string]string{"project": "p1", "destination": "d1", "purpose": "headers", "origin": "https://a.example"})
+)
 
 // roles are a stack's roles, ready to be judged.
 type roles struct {
@@ -203,6 +208,14 @@ func (r roles) judge(function string, wanted right, condition map[string][]strin
 	return iam.Evaluate(r.byFunction[function], request)
 }
 
+// usualContext is the one that a function's calls of the key have, which other calls do not look at.
+func usualContext(function string) map[string][]string {
+	if function == "DeliverFunction" {
+		return ofOneDestination // what is sealed so it has to open as well
+	}
+	return ofSecret
+}
+
 // places are the names in arns, the log groups one by one.
 func places() []string {
 	var all []string
@@ -254,7 +267,7 @@ func judgeEachRight(t *testing.T, deployed roles, function string) {
 	for _, action := range actions {
 		for _, place := range places() {
 			r := right{action, place}
-			decision := deployed.judge(function, r, ofOneDestination)
+			decision := deployed.judge(function, r, usualContext(function))
 			does, is := needed[r]
 			delete(needed, r)
 			switch {
@@ -309,22 +322,88 @@ func sealing(deployed roles) []string {
 		return context(m)
 	}
 	for function, action := range map[string]string{"ApiFunction": "kms:Encrypt", "DeliverFunction": "kms:Decrypt"} {
-		ask(function, action, "for one destination", ofOneDestination, iam.Allowed)
+		ask(function, action, "a secret", ofSecret, iam.Allowed)
+		ask(function, action, "headers", ofHeaders, iam.Allowed)
 		ask(function, action, "without an encryption context: the hole of ForAllValues", nil, iam.ImplicitDeny)
 		ask(function, action, "with an empty list of context keys", map[string][]string{"kms:EncryptionContextKeys": {}}, iam.ImplicitDeny)
 		ask(function, action, "with the project alone", members("project"), iam.ImplicitDeny)
 		ask(function, action, "with the destination alone", members("destination"), iam.ImplicitDeny)
 		ask(function, action, "with foreign keys alone", members("table", "purpose"), iam.ImplicitDeny)
-		ask(function, action, "with a foreign key beside", members("project", "destination", "purpose"), iam.ImplicitDeny)
+		ask(function, action, "with a purpose that is not known", members("project", "destination", "purpose"), iam.ImplicitDeny)
 		ask(function, action, "with keys in other letters", members("Project", "destination"), iam.ImplicitDeny)
+		for _, name := range []string{"project", "destination", "purpose", "origin"} {
+			for what, of := range map[string]map[string][]string{"a secret": ofSecret, "headers": ofHeaders} {
+				if _, is := of["kms:EncryptionContext:"+name]; !is {
+					continue
+				}
+				without := map[string]string{}
+				for key, values := range of {
+					if member, is := strings.CutPrefix(key, "kms:EncryptionContext:"); is && member != name {
+						without[member] = values[0]
+					}
+				}
+				if what == "headers" && name == "origin" || name != "purpose" {
+					ask(function, action, what+" without "+name, context(without), iam.ImplicitDeny)
+				}
+				without[name], without["table"] = "x", "x"
+				ask(function, action, what+" with a foreign key", context(without), iam.ImplicitDeny)
+			}
+		}
+		ask(function, action, "a secret that is bound to an origin", context(map[string]string{
+			"project": "p1", "destination": "d1", "purpose": "secret", "origin": "https://a.example",
+		}), iam.ImplicitDeny)
+		ask(function, action, "headers that are bound to none", context(map[string]string{
+			"project": "p1", "destination": "d1", "purpose": "headers",
+		}), iam.ImplicitDeny)
 	}
-	ask("ApiFunction", "kms:Decrypt", "for one destination", ofOneDestination, iam.ImplicitDeny)
-	ask("DeliverFunction", "kms:Encrypt", "for one destination", ofOneDestination, iam.ImplicitDeny)
-	for _, function := range []string{"OutboxStreamFunction", "SweepFunction"} {
-		ask(function, "kms:Encrypt", "for one destination", ofOneDestination, iam.ImplicitDeny)
-		ask(function, "kms:Decrypt", "for one destination", ofOneDestination, iam.ImplicitDeny)
+	ask("ApiFunction", "kms:Encrypt", "under the context of older versions", ofOneDestination, iam.ImplicitDeny)
+	ask("DeliverFunction", "kms:Decrypt", "what older versions sealed", ofOneDestination, iam.Allowed)
+	for what, of := range map[string]map[string][]string{"what older versions sealed": ofOneDestination, "a secret": ofSecret, "headers": ofHeaders} {
+		ask("ApiFunction", "kms:Decrypt", what, of, iam.ImplicitDeny)
+		ask("DeliverFunction", "kms:Encrypt", what, of, iam.ImplicitDeny)
+		for _, action := range []string{"kms:ReEncryptFrom", "kms:ReEncryptTo"} { // the operator's
+			ask("ApiFunction", action, what, of, iam.ImplicitDeny)
+			ask("DeliverFunction", action, what, of, iam.ImplicitDeny)
+		}
+		for _, function := range []string{"OutboxStreamFunction", "SweepFunction"} {
+			ask(function, "kms:Encrypt", what, of, iam.ImplicitDeny)
+			ask(function, "kms:Decrypt", what, of, iam.ImplicitDeny)
+		}
 	}
 	return found
+}
+
+// where are the attributes of SETTINGS that say where a destination's requests go and what is sealed for it.
+var where = strings.Fields("url secret previous headers headerNames seal olderSecrets secretFingerprint")
+
+// settingsWritten gives which roles besides the api's may update where requests go or what is sealed.
+func settingsWritten(deployed roles) []string {
+	var found []string
+	update := right{"dynamodb:UpdateItem", "deliveries"}
+	for _, function := range []string{"DeliverFunction", "SweepFunction"} {
+		for _, attribute := range where {
+			named := map[string][]string{"dynamodb:Attributes": {"pk", "sk", "version", attribute}}
+			if decision := deployed.judge(function, update, named); decision != iam.ExplicitDeny {
+				found = append(found, fmt.Sprintf("%s may update %s: %s", names[function], attribute, decision))
+			}
+		}
+		for _, attributes := range [][]string{{"pk", "sk", "holder", "version", "state"}, {"pk", "sk", "sweepAt", "sweeps"}, {"pk", "sk"}} {
+			named := map[string][]string{"dynamodb:Attributes": attributes}
+			if decision := deployed.judge(function, update, named); decision != iam.Allowed {
+				found = append(found, fmt.Sprintf("%s may not update %v: %s", names[function], attributes, decision))
+			}
+		}
+	}
+	return found
+}
+
+func TestDeliverAndSweepCannotChangeWhereRequestsGoOrWhatIsSealed(t *testing.T) {
+	t.Parallel()
+	for name, deployed := range deployedRoles(t) {
+		for _, found := range settingsWritten(deployed) {
+			t.Errorf("%s: %s", name, found)
+		}
+	}
 }
 
 // ungranted gives the calls that the roles do not allow.
@@ -333,7 +412,7 @@ func ungranted(deployed roles) []string {
 	for _, function := range functionIDs {
 		for _, c := range append(calls[function], logging(function)) {
 			for _, r := range c.needs {
-				if decision := deployed.judge(function, r, ofOneDestination); decision != iam.Allowed {
+				if decision := deployed.judge(function, r, usualContext(function)); decision != iam.Allowed {
 					found = append(found, fmt.Sprintf("%s can't %s: %s (%s)", names[function], c.does, r, decision))
 				}
 			}

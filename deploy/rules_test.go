@@ -420,6 +420,7 @@ var rules = []rule{
 				"ApiFunction": {
 					"CONTENT_TABLE": of.content, "DELIVERY_TABLE": of.delivery, "SEALING_KEY_ID": of.key,
 					"PUBLIC_ADDRESS": "", "ALLOW_LOOPBACK_RECEIVERS": "false",
+					"DESTINATION_SEND_BURST": 10, "DESTINATION_SENDS_PER_MINUTE": 1, "ORIGIN_SEND_BURST": 60, "ORIGIN_SENDS_PER_MINUTE": 10,
 				},
 				"OutboxStreamFunction": {
 					"DELIVERY_TABLE": of.delivery, "DELIVERY_STREAM_ARN": of.stream,
@@ -428,6 +429,7 @@ var rules = []rule{
 				"DeliverFunction": {
 					"DELIVERY_TABLE": of.delivery, "QUEUE_URL": queues + "Queue", "SLOW_QUEUE_URL": queues + "SlowQueue",
 					"DEAD_LETTER_QUEUE_URL": queues + "DeadLetterQueue", "SEALING_KEY_ID": of.key, "ALLOW_LOOPBACK_RECEIVERS": "false",
+					"API_ID": "Api", "PUBLIC_ADDRESS": "",
 				},
 				"SweepFunction": {"DELIVERY_TABLE": of.delivery, "QUEUE_URL": queues + "Queue"},
 			} {
@@ -528,6 +530,9 @@ var rules = []rule{
 	}},
 	{"what is sealed is bound to one destination", func(v *view) {
 		v.findings = append(sealing(rolesOf(v.production)), sealing(rolesOf(v.restored))...)
+	}},
+	{"deliver and sweep leave destinations' settings alone", func(v *view) {
+		v.findings = append(settingsWritten(rolesOf(v.production)), settingsWritten(rolesOf(v.restored))...)
 	}},
 	{"each function has a role of its own, and SAM adds neither a role nor a policy", func(v *view) {
 		byAuthor := map[string]any{}

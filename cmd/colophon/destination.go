@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"colophon/client"
+	"colophon/internal/webhook"
 )
 
 func newDestination(c *connection) *cobra.Command {
@@ -16,7 +18,8 @@ func newDestination(c *connection) *cobra.Command {
 		Use: "destination", Short: "Add, pause, resume and remove webhook addresses",
 		Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(newDestinationAdd(c), newDestinationList(c), newDestinationTest(c))
+	command.AddCommand(newDestinationAdd(c), newDestinationList(c), newDestinationTest(c), newDestinationRotate(c),
+		newDestinationRevoke(c), newDestinationReseal(c))
 	for _, one := range []struct {
 		use, short string
 		do         func(cmd *cobra.Command, api *client.Client, project, destination string) error
@@ -28,20 +31,6 @@ func newDestination(c *connection) *cobra.Command {
 		{"resume PROJECT DESTINATION", "Send again from the next release on", resume},
 		{"remove PROJECT DESTINATION", "Remove it for good; what is pending is skipped", func(cmd *cobra.Command, api *client.Client, project, destination string) error {
 			return api.RemoveDestination(cmd.Context(), client.RemoveDestinationParams{Project: project, Destination: destination})
-		}},
-		{"rotate-secret PROJECT DESTINATION", "Make a new signing secret; both sign for a day", func(cmd *cobra.Command, api *client.Client, project, destination string) error {
-			rotated, err := api.RotateDestinationSecret(cmd.Context(), client.OptRotateSecret{}, client.RotateDestinationSecretParams{Project: project, Destination: destination})
-			if err != nil {
-				return err
-			}
-			if until, ok := rotated.PreviousUntil.Get(); ok {
-				fmt.Fprintf(cmd.ErrOrStderr(), "The secret before it signs too until %s.\n", until.UTC().Format(time.DateTime))
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), rotated.Secret)
-			return nil
-		}},
-		{"revoke-old-secret PROJECT DESTINATION", "End the secret before the last rotation at once", func(cmd *cobra.Command, api *client.Client, project, destination string) error {
-			return api.RevokeOldDestinationSecret(cmd.Context(), client.RevokeOldDestinationSecretParams{Project: project, Destination: destination})
 		}},
 	} {
 		command.AddCommand(&cobra.Command{
@@ -68,6 +57,83 @@ func resume(cmd *cobra.Command, api *client.Client, project, destination string)
 			resumed.Offer.Value, project, destination, resumed.Offer.Value)
 	}
 	return nil
+}
+
+func newDestinationRotate(c *connection) *cobra.Command {
+	var revoke, bring bool
+	command := &cobra.Command{
+		Use:   "rotate-secret PROJECT DESTINATION",
+		Short: "Make a new signing secret; the replaced one signs for a day too",
+		Long: `Makes a new signing secret and writes it to standard output, this once. The replaced one goes on
+signing for 24 hours in addition to it; at most three replaced ones do at the same time. With
+--secret-stdin you bring the secret, whsec_ and the base64 of 24 to 64 random bytes: then the command
+can be repeated when its answer was lost.`,
+		Example: `  SECRET=$(colophon destination rotate-secret prj_… dst_…)
+  SECRET="whsec_$(openssl rand -base64 32)"
+  printf %s "$SECRET" | colophon destination rotate-secret prj_… dst_… --secret-stdin`,
+		Args: arguments("PROJECT", "DESTINATION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := c.client()
+			if err != nil {
+				return err
+			}
+			ask := client.RotateSecret{RevokeOld: client.NewOptBool(revoke)}
+			if bring {
+				text, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 1024))
+				if err != nil {
+					return fmt.Errorf("read the secret: %w", err)
+				}
+				secret, err := webhook.ParseSecret(strings.TrimSpace(string(text)))
+				if err != nil {
+					return usage("what came on standard input is not a signing secret: it is whsec_ and the base64 of 24 to 64 bytes")
+				}
+				ask.Secret = client.NewOptString(secret.Reveal())
+			}
+			rotated, err := api.RotateDestinationSecret(cmd.Context(), client.NewOptRotateSecret(ask),
+				client.RotateDestinationSecretParams{Project: args[0], Destination: args[1]})
+			if err != nil {
+				return err
+			}
+			if until, ok := rotated.Response.PreviousUntil.Get(); ok {
+				fmt.Fprintf(cmd.ErrOrStderr(), "The secret before it signs too until %s UTC.\n", until.UTC().Format(time.DateTime))
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), rotated.Response.Secret)
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&revoke, "revoke-old", false, "end the current secret and those it replaced at once")
+	command.Flags().BoolVar(&bring, "secret-stdin", false, "read the new secret from standard input")
+	return command
+}
+
+func newDestinationRevoke(c *connection) *cobra.Command {
+	var position int
+	command := &cobra.Command{
+		Use:   "revoke-old-secret PROJECT DESTINATION",
+		Short: "End replaced secrets before their time",
+		Long: `Ends all replaced secrets, so that only the newest signs; --position ends one of them: 1 is the one
+that the last rotation replaced. It takes effect within 15 seconds.`,
+		Args: arguments("PROJECT", "DESTINATION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			api, err := c.client()
+			if err != nil {
+				return err
+			}
+			ask := client.OptRevokeSecret{}
+			if cmd.Flags().Changed("position") {
+				ask = client.NewOptRevokeSecret(client.RevokeSecret{Position: client.NewOptInt(position)})
+			}
+			err = api.RevokeOldDestinationSecret(cmd.Context(), ask,
+				client.RevokeOldDestinationSecretParams{Project: args[0], Destination: args[1]})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "It signs nothing any more within 15 seconds.")
+			return nil
+		},
+	}
+	command.Flags().IntVar(&position, "position", 0, "which one: 1 is the newest; without it, all")
+	return command
 }
 
 func newDestinationAdd(c *connection) *cobra.Command {

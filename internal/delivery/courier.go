@@ -12,9 +12,10 @@ import (
 	"colophon/internal/webhook"
 )
 
-// Opener opens what was sealed for a destination.
+// Opener opens what was sealed for a destination, under the context that is
+// stored with it. ErrSealedForAnother.
 type Opener interface {
-	Open(ctx context.Context, d Destination, sealed []byte) ([]byte, error)
+	Open(ctx context.Context, b Binding, sealed Sealed) ([]byte, error)
 }
 
 // CourierConfig is what a Courier needs.
@@ -43,26 +44,32 @@ func NewCourier(c CourierConfig) (*Courier, error) {
 	return &Courier{c}, nil
 }
 
-// Open opens the secrets that sign now, and the custom headers.
+// Open opens the secrets that sign now, and the custom headers. The headers are
+// opened for the very address that Send is given with them.
 func (c *Courier) Open(ctx context.Context, d Destination, s Settings) (Opened, error) {
-	if s.URL == "" || len(s.Secret) == 0 {
+	if s.URL == "" || s.Secret.IsZero() {
 		return Opened{}, errors.New("settings have no address or no secret")
 	}
 	current, err := c.secret(ctx, d, s.Secret)
 	if err != nil {
 		return Opened{}, fmt.Errorf("open signing secret: %w", err)
 	}
-	secrets := webhook.Secrets{Current: current, PreviousUntil: s.PreviousUntil}
-	if len(s.Previous) > 0 && c.Clock().Before(s.PreviousUntil) {
-		if secrets.Previous, err = c.secret(ctx, d, s.Previous); err != nil {
+	secrets, now := webhook.Secrets{Current: current}, c.Clock()
+	for _, previous := range s.Previous {
+		if !now.Before(previous.Until) {
+			continue
+		}
+		secret, err := c.secret(ctx, d, previous.Sealed)
+		if err != nil {
 			return Opened{}, fmt.Errorf("open previous signing secret: %w", err)
 		}
+		secrets.Previous = append(secrets.Previous, webhook.PreviousSecret{Secret: secret, Until: previous.Until})
 	}
-	opened := Opened{Secrets: secrets.Signing(c.Clock())}
-	if len(s.Headers) == 0 {
+	opened := Opened{Secrets: secrets.Signing(now)}
+	if s.Headers.IsZero() {
 		return opened, nil
 	}
-	plain, err := c.Opener.Open(ctx, d, s.Headers)
+	plain, err := c.Opener.Open(ctx, Binding{Destination: d, Purpose: PurposeHeaders, Origin: egress.Origin(s.URL)}, s.Headers)
 	if err != nil {
 		return Opened{}, fmt.Errorf("open custom headers: %w", err)
 	}
@@ -72,8 +79,8 @@ func (c *Courier) Open(ctx context.Context, d Destination, s Settings) (Opened, 
 	return opened, nil
 }
 
-func (c *Courier) secret(ctx context.Context, d Destination, sealed []byte) (webhook.Secret, error) {
-	plain, err := c.Opener.Open(ctx, d, sealed)
+func (c *Courier) secret(ctx context.Context, d Destination, sealed Sealed) (webhook.Secret, error) {
+	plain, err := c.Opener.Open(ctx, Binding{Destination: d, Purpose: PurposeSecret}, sealed)
 	if err != nil {
 		return webhook.Secret{}, err
 	}

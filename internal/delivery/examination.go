@@ -61,6 +61,19 @@ func Examine(r egress.Result, secured bool, at time.Time) []Finding {
 	return []Finding{e.name(), e.connection(), e.certificate(), e.answer(), e.redirect(), e.clock()}
 }
 
+// sealedFindings are those of an examination whose request was never made.
+func sealedFindings() []Finding {
+	findings := []Finding{}
+	for _, c := range []Check{CheckName, CheckConnection, CheckCertificate, CheckAnswer, CheckRedirect, CheckClock} {
+		findings = append(findings, Finding{c, VerdictNotReached, "It did not come to this."})
+		if c == CheckAnswer {
+			a := Attempt{Class: ClassSealed}
+			findings[len(findings)-1] = bad(c, "The signed test was not sent: %s %s", a.ending(), a.hint())
+		}
+	}
+	return findings
+}
+
 // took says how long a step took, and whether it was finished.
 func (e examined) took(name egress.StepName) (string, bool) {
 	for _, step := range e.Steps {

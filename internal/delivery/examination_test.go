@@ -154,8 +154,8 @@ func TestPlainHTTPIsSaidToBe(t *testing.T) {
 // sealedAsIs opens what plainSealer sealed.
 type sealedAsIs struct{}
 
-func (sealedAsIs) Open(_ context.Context, _ delivery.Destination, sealed []byte) ([]byte, error) {
-	return sealed[len("sealed:"):], nil
+func (sealedAsIs) Open(_ context.Context, _ delivery.Binding, sealed delivery.Sealed) ([]byte, error) {
+	return sealed.Bytes[len("sealed:"):], nil
 }
 
 // courier calls receivers on loopback as production calls public ones; it trusts

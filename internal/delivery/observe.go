@@ -116,6 +116,7 @@ const (
 	FigureOurFaults          = "OurFaults"     // that were counted on a delivery
 	FigureTableFailures      = "TableFailures" // calls to the table that failed, where a message waits for it
 	FigureLate               = "LateResults"
+	MetricOldSeals           = "OldSealsOpened" // values opened under SealedForDestination: "colophon destination reseal" ends them
 	FigureAttemptTime        = "AttemptMilliseconds"
 	FigurePublishToDelivered = "PublishToDeliveredMilliseconds"
 )

@@ -187,16 +187,16 @@ type Holder struct {
 // Settings say where a destination's deliveries go. Secrets are sealed here and
 // opened for an attempt only.
 type Settings struct {
-	Name          string
-	URL           string
-	Secret        []byte // the current signing secret, sealed
-	Previous      []byte // the one before it, sealed; nil: none
-	PreviousUntil time.Time
-	Headers       []byte   // custom headers' values, sealed together; nil: none
-	HeaderNames   []string // their names, for people
-	Version       int64    // rises with every write
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
+	Name              string
+	URL               string
+	Secret            Sealed           // the current signing secret
+	SecretFingerprint []byte           // recognizes it when it is brought again; nil: not known
+	Previous          []PreviousSecret // those that it replaced, the newest first
+	Headers           Sealed           // custom headers' values, sealed together
+	HeaderNames       []string         // their names, for people
+	Version           int64            // rises with every write
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
 }
 
 // Reading is what one strong read of a destination showed: the slot first, then

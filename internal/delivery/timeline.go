@@ -88,6 +88,9 @@ func (d Delivery) failed() []string {
 	case Reason(ClassBlocked):
 		return []string{ended(d) + "Failed: the address is not a public one, so nothing was sent.",
 			"Give the destination an address that leads to a public host."}
+	case Reason(ClassSealed):
+		return []string{ended(d) + "Failed: what is stored for this destination is sealed for another address or destination, so nothing was sent.",
+			sealedHint, "When that is done, redeliver it."}
 	case OurFault:
 		return []string{ended(d) + "Failed: faults of our own lasted for a day.", "Tell the operator of this stack, then redeliver it."}
 	case Unreadable:
@@ -156,15 +159,24 @@ func (a Attempt) ending() string {
 		return "the answer's headers were too large."
 	case ClassBlocked:
 		return "the address is not a public one; nothing was sent."
+	case ClassSealed:
+		return "what is stored for this destination is sealed for another address or destination; nothing was sent."
 	case ClassUnknown:
 		return "its outcome is not known: the sender was interrupted."
 	}
 	return string(a.Class) + detail + "."
 }
 
+// sealedHint holds for headers, whose record was changed without them, and for a
+// secret that was put in another's place.
+const sealedHint = "Its record was changed outside of Colophon. An admin sets the destination's address and headers again, " +
+	"or rotates its secret and revokes the old one."
+
 // hint says what a person does about it.
 func (a Attempt) hint() string {
 	switch a.Class {
+	case ClassSealed:
+		return sealedHint
 	case ClassRefused:
 		return refusedHint(a.Status)
 	case ClassUnavailable:

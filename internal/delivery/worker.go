@@ -320,8 +320,12 @@ func (a *answering) attempt(ctx context.Context, r Reading, k Delivery) (Disposi
 		return nil, claimErr
 	}
 	killpoint.At(killpoint.AfterClaim)
-	if openErr != nil {
+	sealed := errors.Is(openErr, ErrSealedForAnother)
+	if openErr != nil && !sealed {
 		return a.notATry(ctx, h, k, "open secrets", openErr), nil
+	}
+	if sealed {
+		a.fault(ctx, "open secrets", openErr, true) // for the operator: the record was changed by other hands than the api's
 	}
 	if h.Until.Sub(a.Clock().Round(0)) < ClaimMargin {
 		a.giveBack(ctx, k.Destination, h)
@@ -332,7 +336,13 @@ func (a *answering) attempt(ctx context.Context, r Reading, k Delivery) (Disposi
 	a.claim = nil
 	var outcome Outcome
 	a.Beside(
-		func() { outcome = a.send(ctx, r, slot, h, k, opened) },
+		func() {
+			if sealed {
+				outcome = Outcome{Class: ClassSealed, Received: NotReceived}
+				return
+			}
+			outcome = a.send(ctx, r, slot, h, k, opened)
+		},
 		func() { a.skipWaiting(ctx, r, k) },
 	)
 	killpoint.At(killpoint.AfterSend)

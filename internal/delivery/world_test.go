@@ -63,7 +63,7 @@ func newWorld(t testing.TB) *world {
 	destinations, err := store.NewDestinations(store.DestinationsConfig{Engine: w.engine, ContentTable: w.tables.Content, DeliveryTable: w.tables.Delivery})
 	must(t, err)
 	w.destinations, err = destination.New(destination.Config{
-		Store: destinations, History: destinations, Sealer: plainSealer{}, ParseTarget: url.Parse, Clock: w.clock, Random: rand.Reader,
+		Store: destinations, History: destinations, Sealer: plainSealer{}, ParseTarget: func(_ context.Context, raw string) (*url.URL, error) { return url.Parse(raw) }, Clock: w.clock, Random: rand.Reader,
 	})
 	must(t, err)
 	project, err := w.contents.CreateProject(ctx, "Shop")
@@ -95,8 +95,8 @@ func announce(a content.Announcement) (string, []byte, error) {
 // plainSealer stands for KMS, which has tests of its own.
 type plainSealer struct{}
 
-func (plainSealer) Seal(_ context.Context, _ delivery.Destination, plain []byte) ([]byte, error) {
-	return append([]byte("sealed:"), plain...), nil
+func (plainSealer) Seal(_ context.Context, _ delivery.Binding, plain []byte) (delivery.Sealed, error) {
+	return delivery.Sealed{Bytes: append([]byte("sealed:"), plain...), Context: delivery.SealedForPurpose}, nil
 }
 
 func (w *world) addDestination(name string) delivery.Destination {

@@ -15,15 +15,15 @@ import (
 // body, new tries. The newest release needs nothing else; an older one must be
 // forced over the newest that the person saw.
 func (s *Service) Redeliver(ctx context.Context, key delivery.Key, ask Redelivery) (Delivery, error) {
-	return s.send(ctx, "redeliver", key, func(r delivery.Reading, spent, now time.Time) (sending, error) {
-		return requeue(r, spent, ask, now)
+	return s.send(ctx, "redeliver", key, func(r delivery.Reading, spent Spent, now time.Time) (sending, error) {
+		return requeue(s.limits, r, spent, ask, now)
 	})
 }
 
 // TryNow makes a pending delivery due now. It adds no try.
 func (s *Service) TryNow(ctx context.Context, key delivery.Key) (Delivery, error) {
-	return s.send(ctx, "try now", key, func(r delivery.Reading, spent, now time.Time) (sending, error) {
-		return advance(r, spent, now)
+	return s.send(ctx, "try now", key, func(r delivery.Reading, spent Spent, now time.Time) (sending, error) {
+		return advance(s.limits, r, spent, now)
 	})
 }
 
@@ -34,14 +34,14 @@ type sending interface {
 }
 
 func (s *Service) send(ctx context.Context, doing string, key delivery.Key,
-	decide func(r delivery.Reading, spent, now time.Time) (sending, error)) (Delivery, error) {
+	decide func(r delivery.Reading, spent Spent, now time.Time) (sending, error)) (Delivery, error) {
 	var after Delivery
 	err := s.apply(ctx, doing, func(ctx context.Context) (Operation, error) {
 		r, err := s.readWhole(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		spent, err := s.history.SpentUntil(ctx, key.Destination)
+		spent, err := s.history.Spent(ctx, key.Destination, countedOrigin(r.Settings.URL))
 		if err != nil {
 			return nil, err
 		}
@@ -213,12 +213,12 @@ func (s *Service) test(ctx context.Context, test delivery.TestSend) (delivery.Te
 		if p == nil {
 			return nil, errNoProject()
 		}
-		spent, err := s.history.SpentUntil(ctx, test.Destination)
+		spent, err := s.history.Spent(ctx, test.Destination, countedOrigin(h.Settings.URL))
 		if err != nil {
 			return nil, err
 		}
 		test.CreatedAt = s.clock()
-		spending, err := spend(spent, test.CreatedAt)
+		spending, err := spend(s.limits, spent, test.CreatedAt)
 		if err != nil {
 			return nil, err
 		}

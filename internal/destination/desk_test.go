@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"sync"
@@ -58,9 +59,13 @@ func newDesk(t *testing.T, between ...func(store.Engine) store.Engine) *desk {
 	must(t, err)
 	d.config = destination.Config{
 		Store: destinations, History: destinations, Sealer: d.sealer, Clock: d.now, Random: rand.Reader,
-		ParseTarget: func(raw string) (*url.URL, error) { return egress.ParseTarget(raw) },
+		ParseTarget: func(_ context.Context, raw string) (*url.URL, error) { return egress.ParseTarget(raw) },
 	}
 	d.Service, err = destination.New(d.config)
+	must(t, err)
+	client, err := egress.New(egress.Config{Clock: d.now})
+	must(t, err)
+	d.receiver.courier, err = delivery.NewCourier(delivery.CourierConfig{Opener: d.sealer, Client: client, Clock: d.now})
 	must(t, err)
 
 	contents, err := store.NewContents(store.ContentsConfig{
@@ -165,15 +170,17 @@ func want(t *testing.T, err error, code destination.Code) *destination.Error {
 	return refusal
 }
 
-// receiver is a Sender that keeps what arrives.
+// receiver is a Sender that keeps what arrives, opened as the worker does.
 type receiver struct {
-	mu     sync.Mutex
-	got    []delivery.Sending
-	answer func(delivery.Sending) delivery.Outcome
+	courier *delivery.Courier
+	mu      sync.Mutex
+	got     []delivery.Sending
+	answer  func(delivery.Sending) delivery.Outcome
 }
 
-func (r *receiver) Open(context.Context, delivery.Destination, delivery.Settings) (delivery.Opened, error) {
-	return delivery.Opened{}, nil
+// Open is the courier's.
+func (r *receiver) Open(ctx context.Context, d delivery.Destination, s delivery.Settings) (delivery.Opened, error) {
+	return r.courier.Open(ctx, d, s)
 }
 
 func (r *receiver) Send(_ context.Context, s delivery.Sending) delivery.Outcome {
@@ -225,6 +232,7 @@ func gone(delivery.Sending) delivery.Outcome {
 type sealer struct {
 	aead   cipher.AEAD
 	refuse atomic.Bool
+	asked  atomic.Int64
 }
 
 func newSealer(t *testing.T) *sealer {
@@ -238,16 +246,57 @@ func newSealer(t *testing.T) *sealer {
 	return &sealer{aead: aead}
 }
 
-func (s *sealer) Seal(_ context.Context, d delivery.Destination, plain []byte) ([]byte, error) {
-	if s.refuse.Load() {
-		return nil, errors.New("key: marked-key-fault")
+// bound is what a value is bound to, under the context of its kind.
+func bound(b delivery.Binding, c delivery.SealContext) []byte {
+	if c == delivery.SealedForDestination {
+		b.Purpose = ""
 	}
-	return s.aead.Seal(nil, nil, plain, []byte(d.Project+"#"+d.ID)), nil
+	if b.Purpose != delivery.PurposeHeaders {
+		b.Origin = ""
+	}
+	return fmt.Appendf(nil, "%d %+v", c, b)
 }
 
-func (s *sealer) open(t *testing.T, d delivery.Destination, sealed []byte) string {
+func (s *sealer) Seal(_ context.Context, b delivery.Binding, plain []byte) (delivery.Sealed, error) {
+	s.asked.Add(1)
+	if s.refuse.Load() {
+		return delivery.Sealed{}, errors.New("key: marked-key-fault")
+	}
+	return s.sealUnder(b, delivery.SealedForPurpose, plain), nil
+}
+
+func (s *sealer) sealUnder(b delivery.Binding, c delivery.SealContext, plain []byte) delivery.Sealed {
+	return delivery.Sealed{Bytes: s.aead.Seal(nil, nil, plain, bound(b, c)), Context: c}
+}
+
+// Open opens as the stack's key does: under the context that is stored with the value.
+func (s *sealer) Open(_ context.Context, b delivery.Binding, sealed delivery.Sealed) ([]byte, error) {
+	plain, err := s.aead.Open(nil, nil, sealed.Bytes, bound(b, sealed.Context))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", delivery.ErrSealedForAnother, err)
+	}
+	return plain, nil
+}
+
+// Reseal moves a value to the newest context, as the key does.
+func (s *sealer) Reseal(ctx context.Context, b delivery.Binding, sealed delivery.Sealed) (delivery.Sealed, error) {
+	plain, err := s.Open(ctx, b, sealed)
+	if err != nil {
+		return delivery.Sealed{}, err
+	}
+	return s.sealUnder(b, delivery.SealedForPurpose, plain), nil
+}
+
+func (s *sealer) openSecret(t *testing.T, d delivery.Destination, sealed delivery.Sealed) string {
 	t.Helper()
-	plain, err := s.aead.Open(nil, nil, sealed, []byte(d.Project+"#"+d.ID))
+	plain, err := s.Open(t.Context(), delivery.Binding{Destination: d, Purpose: delivery.PurposeSecret}, sealed)
+	must(t, err)
+	return string(plain)
+}
+
+func (s *sealer) openHeaders(t *testing.T, d delivery.Destination, origin string, sealed delivery.Sealed) string {
+	t.Helper()
+	plain, err := s.Open(t.Context(), delivery.Binding{Destination: d, Purpose: delivery.PurposeHeaders, Origin: origin}, sealed)
 	must(t, err)
 	return string(plain)
 }

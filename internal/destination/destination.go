@@ -25,7 +25,8 @@ type Destination struct {
 	State            delivery.SlotState
 	PausedBy         delivery.PausedBy // with paused
 	HeaderNames      []string          // custom headers; their values are not shown again
-	PreviousUntil    time.Time         // the previous secret signs too until then; zero: there is none
+	PreviousUntil    time.Time         // the newest replaced secret signs too until then; zero: there is none
+	PreviousSecrets  []time.Time       // when the replaced secrets that still sign end, the newest first
 	Slow             bool              // its last attempt took longer than delivery.SlowAttempt
 	Damaged          bool              // its record cannot be read: all that can be done is to remove it
 	Sending          int64             // the release that is being sent right now; 0: none
@@ -59,11 +60,27 @@ type Change struct {
 	Version int64
 }
 
+// Rotation says how a signing secret is replaced.
+type Rotation struct {
+	RevokeOld bool // ends the current secret and those that it replaced at once
+	// Secret is the new one, which the caller brings, so that asking again is
+	// harmless; empty: one is made.
+	Secret  string
+	Version int64 // as Change's
+}
+
 // Rotated is a destination's new secret, which is never shown again. The one
-// before it signs beside it until PreviousUntil; one before that, no more.
+// before it signs as well until PreviousUntil.
 type Rotated struct {
 	Secret        string
 	PreviousUntil time.Time
+	Destination   Destination
+}
+
+// Revocation says which replaced secret ends before its time.
+type Revocation struct {
+	Position int   // in Destination.PreviousSecrets, from 1; 0: all of them
+	Version  int64 // as Change's
 }
 
 // Resumed is a destination that takes deliveries again, and what it may have missed.

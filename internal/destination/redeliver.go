@@ -7,7 +7,7 @@ import (
 )
 
 // requeue says how a delivery is sent again, given what was read; or why not.
-func requeue(r delivery.Reading, spent time.Time, ask Redelivery, now time.Time) (Requeueing, error) {
+func requeue(l Limits, r delivery.Reading, spent Spent, ask Redelivery, now time.Time) (Requeueing, error) {
 	d, newest := r.Rang, r.NewestRelease()
 	if err := sendable(r); err != nil {
 		return Requeueing{}, err
@@ -29,7 +29,7 @@ func requeue(r delivery.Reading, spent time.Time, ask Redelivery, now time.Time)
 		e.Code = CodeNotNewest
 		return Requeueing{}, e
 	}
-	spending, err := spend(spent, now)
+	spending, err := spend(l, spent, now)
 	if err != nil {
 		return Requeueing{}, err
 	}
@@ -41,7 +41,7 @@ func requeue(r delivery.Reading, spent time.Time, ask Redelivery, now time.Time)
 }
 
 // advance says how a pending delivery is made due now, given what was read; or why not.
-func advance(r delivery.Reading, spent, now time.Time) (Advancing, error) {
+func advance(l Limits, r delivery.Reading, spent Spent, now time.Time) (Advancing, error) {
 	d, newest := r.Rang, r.NewestRelease()
 	if err := sendable(r); err != nil {
 		return Advancing{}, err
@@ -59,7 +59,7 @@ func advance(r delivery.Reading, spent, now time.Time) (Advancing, error) {
 	case d.Forced() && newest > d.Over, !d.Forced() && newest > d.Release:
 		return Advancing{}, newer(newest, "Release %d is newer: this one will be skipped. Try release %d now instead.", newest, newest)
 	}
-	spending, err := spend(spent, now)
+	spending, err := spend(l, spent, now)
 	if err != nil {
 		return Advancing{}, err
 	}

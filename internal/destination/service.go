@@ -10,6 +10,7 @@ import (
 
 	"colophon/internal/clock"
 	"colophon/internal/delivery"
+	"colophon/internal/egress"
 	"colophon/internal/failure"
 	"colophon/internal/retry"
 	"colophon/internal/webhook"
@@ -17,15 +18,18 @@ import (
 
 // Sealer encrypts for one destination what only the worker may read.
 type Sealer interface {
-	Seal(ctx context.Context, d delivery.Destination, plain []byte) ([]byte, error)
+	Seal(ctx context.Context, b delivery.Binding, plain []byte) (delivery.Sealed, error)
 }
 
 // Config is what a Service needs.
 type Config struct {
-	Store       Store
-	History     History
-	Sealer      Sealer
-	ParseTarget func(raw string) (*url.URL, error) // egress.ParseTarget with the stage's options
+	Store   Store
+	History History
+	Sealer  Sealer
+	// ParseTarget is egress.ParseTarget with the options of the stage and of the
+	// request that the context belongs to.
+	ParseTarget func(ctx context.Context, raw string) (*url.URL, error)
+	Limits      Limits // zero: DefaultLimits
 	Clock       func() time.Time
 	Random      io.Reader // the system's: ids, secrets and tokens come from it
 	// Sleep waits, or ends with the context; nil: clock.Sleep.
@@ -36,7 +40,7 @@ func (c Config) validate() error {
 	if c.Store == nil || c.History == nil || c.Sealer == nil || c.ParseTarget == nil || c.Clock == nil || c.Random == nil {
 		return errors.New("destination: a service needs a store, a history, a sealer, a parser of addresses, a clock and randomness")
 	}
-	return nil
+	return c.Limits.validate()
 }
 
 // Service is what people do about destinations and deliveries. Its errors are an
@@ -45,7 +49,8 @@ type Service struct {
 	store       Store
 	history     History
 	sealer      Sealer
-	parseTarget func(raw string) (*url.URL, error)
+	parseTarget func(ctx context.Context, raw string) (*url.URL, error)
+	limits      Limits
 	clock       func() time.Time
 	random      io.Reader
 	sleep       func(ctx context.Context, d time.Duration) error
@@ -53,6 +58,9 @@ type Service struct {
 
 // New makes a Service.
 func New(c Config) (*Service, error) {
+	if c.Limits == (Limits{}) {
+		c.Limits = DefaultLimits()
+	}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -61,14 +69,14 @@ func New(c Config) (*Service, error) {
 	}
 	return &Service{
 		store: c.Store, history: c.History, sealer: c.Sealer, parseTarget: c.ParseTarget, clock: c.Clock, random: c.Random,
-		sleep: c.Sleep,
+		limits: c.Limits, sleep: c.Sleep,
 	}, nil
 }
 
 // Add makes a destination and its signing secret. Releases are announced to it
 // from the next one on.
 func (s *Service) Add(ctx context.Context, project string, a Addition) (Added, error) {
-	given, err := check(Change{Name: &a.Name, URL: &a.URL, Headers: &a.Headers}, s.parseTarget)
+	given, err := check(ctx, Change{Name: &a.Name, URL: &a.URL, Headers: &a.Headers}, s.parseTarget)
 	if err != nil {
 		return Added{}, err
 	}
@@ -80,49 +88,58 @@ func (s *Service) Add(ctx context.Context, project string, a Addition) (Added, e
 	settings := delivery.Settings{
 		Name: *given.name, URL: *given.url, HeaderNames: given.headerNames, Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	secret, sealed, err := s.newSecret(ctx, d)
+	secret, err := webhook.NewSecret(s.random)
 	if err != nil {
-		return Added{}, err
-	}
-	settings.Secret = sealed
-	if settings.Headers, err = s.sealHeaders(ctx, d, given); err != nil {
-		return Added{}, err
+		return Added{}, fmt.Errorf("make secret: %w", err)
 	}
 	err = s.apply(ctx, "add destination", func(ctx context.Context) (Operation, error) {
 		p, err := s.store.Project(ctx, project)
 		if err != nil {
 			return nil, err
 		}
-		return add(p, d, settings)
+		adding, err := add(p, d, settings)
+		if err != nil {
+			return nil, err
+		}
+		if settings.Secret.IsZero() { // the key is asked only once it is clear that this can be done
+			settings.SecretFingerprint = secret.Fingerprint(saltOf(d))
+			if settings.Secret, err = s.sealSecret(ctx, d, secret); err != nil {
+				return nil, err
+			}
+			if settings.Headers, err = s.sealHeaders(ctx, d, settings.URL, given); err != nil {
+				return nil, err
+			}
+			adding.Settings = settings
+		}
+		return adding, nil
 	})
 	if err != nil {
 		return Added{}, err
 	}
 	h := Holding{ID: d.ID, Settings: settings, Slot: delivery.Slot{State: delivery.SlotActive, Version: 1}}
-	return Added{Destination: shown(project, h, now), Secret: secret}, nil
+	return Added{Destination: shown(project, h, now), Secret: secret.Reveal()}, nil
 }
 
-// newSecret makes a signing secret: its text, to be shown once, and sealed.
-func (s *Service) newSecret(ctx context.Context, d delivery.Destination) (text string, sealed []byte, err error) {
-	secret, err := webhook.NewSecret(s.random)
+// saltOf is what fingerprints of a destination's secrets are made with.
+func saltOf(d delivery.Destination) string { return d.Project + "/" + d.ID }
+
+func (s *Service) sealSecret(ctx context.Context, d delivery.Destination, secret webhook.Secret) (delivery.Sealed, error) {
+	sealed, err := s.sealer.Seal(ctx, delivery.Binding{Destination: d, Purpose: delivery.PurposeSecret}, []byte(secret.Reveal()))
 	if err != nil {
-		return "", nil, fmt.Errorf("make secret: %w", err)
+		return delivery.Sealed{}, fmt.Errorf("seal secret: %w", err)
 	}
-	text = secret.Reveal()
-	if sealed, err = s.sealer.Seal(ctx, d, []byte(text)); err != nil {
-		return "", nil, fmt.Errorf("seal secret: %w", err)
-	}
-	return text, sealed, nil
+	return sealed, nil
 }
 
-// sealHeaders seals what was given, nil where there are none.
-func (s *Service) sealHeaders(ctx context.Context, d delivery.Destination, given checked) ([]byte, error) {
+// sealHeaders seals what was given for an address, nothing where there are none.
+func (s *Service) sealHeaders(ctx context.Context, d delivery.Destination, address string, given checked) (delivery.Sealed, error) {
 	if given.headers == nil || *given.headers == nil {
-		return nil, nil
+		return delivery.Sealed{}, nil
 	}
-	sealed, err := s.sealer.Seal(ctx, d, *given.headers)
+	b := delivery.Binding{Destination: d, Purpose: delivery.PurposeHeaders, Origin: egress.Origin(address)}
+	sealed, err := s.sealer.Seal(ctx, b, *given.headers)
 	if err != nil {
-		return nil, fmt.Errorf("seal headers: %w", err)
+		return delivery.Sealed{}, fmt.Errorf("seal headers: %w", err)
 	}
 	return sealed, nil
 }
@@ -170,42 +187,73 @@ func (s *Service) holding(ctx context.Context, d delivery.Destination) (Holding,
 // Change changes a destination's name, address or headers. An attempt that has
 // begun goes where it was going.
 func (s *Service) Change(ctx context.Context, project, id string, c Change) (Destination, error) {
-	given, err := check(c, s.parseTarget)
+	given, err := check(ctx, c, s.parseTarget)
 	if err != nil {
 		return Destination{}, err
 	}
 	d := delivery.Destination{Project: project, ID: id}
-	sealed, err := s.sealHeaders(ctx, d, given)
-	if err != nil {
-		return Destination{}, err
-	}
 	return s.settle(ctx, "change destination", d, func(h Holding) (*delivery.Settings, error) {
-		return reset(h, given, sealed, c.Version, s.clock())
+		settings, err := reset(h, given, c.Version, s.clock())
+		if err != nil || settings == nil || given.headers == nil {
+			return settings, err
+		}
+		settings.Headers, err = s.sealHeaders(ctx, d, settings.URL, given)
+		return settings, err
 	})
 }
 
-// Rotate makes a new signing secret. The one before it signs beside it for
-// webhook.RotationOverlap, or is revoked at once; the one before that ends now.
-func (s *Service) Rotate(ctx context.Context, project, id string, revokeOld bool) (Rotated, error) {
-	d := delivery.Destination{Project: project, ID: id}
-	text, sealed, err := s.newSecret(ctx, d)
+// Rotate replaces the signing secret. The replaced one signs for
+// webhook.RotationOverlap longer, in addition to the new one and to those that
+// were replaced before, unless they are revoked at once.
+func (s *Service) Rotate(ctx context.Context, project, id string, r Rotation) (Rotated, error) {
+	secret, err := s.newSecret(r.Secret)
 	if err != nil {
 		return Rotated{}, err
 	}
+	d := delivery.Destination{Project: project, ID: id}
+	fingerprint := secret.Fingerprint(saltOf(d))
+	var sealed delivery.Sealed
 	after, err := s.settle(ctx, "rotate secret", d, func(h Holding) (*delivery.Settings, error) {
-		return rotate(h, sealed, revokeOld, s.clock())
+		settings, err := rotate(h, fingerprint, r.Secret != "", r, s.clock())
+		if err != nil || settings == nil || !settings.Secret.IsZero() {
+			return settings, err
+		}
+		if sealed.IsZero() {
+			if sealed, err = s.sealSecret(ctx, d, secret); err != nil {
+				return nil, err
+			}
+		}
+		settings.Secret = sealed
+		return settings, nil
 	})
 	if err != nil {
 		return Rotated{}, err
 	}
-	return Rotated{Secret: text, PreviousUntil: after.PreviousUntil}, nil
+	return Rotated{Secret: secret.Reveal(), PreviousUntil: after.PreviousUntil, Destination: after}, nil
 }
 
-// RevokePrevious ends the previous secret at once.
-func (s *Service) RevokePrevious(ctx context.Context, project, id string) error {
-	d := delivery.Destination{Project: project, ID: id}
-	_, err := s.settle(ctx, "revoke secret", d, func(h Holding) (*delivery.Settings, error) {
-		return revoke(h, s.clock())
+// newSecret reads the secret that a caller brought, or makes one.
+func (s *Service) newSecret(brought string) (webhook.Secret, error) {
+	if brought == "" {
+		secret, err := webhook.NewSecret(s.random)
+		if err != nil {
+			return secret, fmt.Errorf("make secret: %w", err)
+		}
+		return secret, nil
+	}
+	secret, err := webhook.ParseSecret(brought)
+	if err != nil { // its text says only what a secret is
+		return secret, invalid("secret", "Give a signing secret as whsec_ and the base64 of %d to %d random bytes, or leave it out to have one made.",
+			webhook.MinSecretBytes, webhook.MaxSecretBytes)
+	}
+	return secret, nil
+}
+
+// RevokePrevious ends replaced secrets before their time. An attempt that has
+// begun, at most delivery.LeaseTime ago, may still be signed with them.
+func (s *Service) RevokePrevious(ctx context.Context, project, id string, r Revocation) error {
+	_, err := s.settle(ctx, "revoke secret", delivery.Destination{Project: project, ID: id}, func(h Holding) (*delivery.Settings, error) {
+		return revoke(h, r, s.clock())
 	})
 	return err
 }

@@ -20,6 +20,8 @@ import (
 	"colophon/internal/webhook"
 )
 
+var limits = destination.DefaultLimits()
+
 func TestAnAddedDestinationShowsItsSecretOnceAndKeepsItSealed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -38,11 +40,11 @@ func TestAnAddedDestinationShowsItsSecretOnceAndKeepsItSealed(t *testing.T) {
 	}
 	kept := d.settings(got.ID)
 	where := delivery.Destination{Project: d.project, ID: got.ID}
-	if plain := d.sealer.open(t, where, kept.Secret); plain != added.Secret {
+	if plain := d.sealer.openSecret(t, where, kept.Secret); plain != added.Secret {
 		t.Error("what was sealed is not the secret")
 	}
 	var headers map[string]string
-	must(t, json.Unmarshal([]byte(d.sealer.open(t, where, kept.Headers)), &headers))
+	must(t, json.Unmarshal([]byte(d.sealer.openHeaders(t, where, "https://hooks.colophon.dev", kept.Headers)), &headers))
 	if headers["Authorization"] != "Bearer marked-header" || len(headers) != 2 {
 		t.Errorf("what was sealed is not the headers: %v", headers)
 	}
@@ -205,7 +207,7 @@ func TestAChangeIsMadeFromWhatItsAuthorSaw(t *testing.T) {
 	none := map[string]string{}
 	got, err = d.Change(t.Context(), d.project, id, destination.Change{Headers: &none})
 	must(t, err)
-	if len(got.HeaderNames) != 0 || d.settings(id).Headers != nil {
+	if len(got.HeaderNames) != 0 || !d.settings(id).Headers.IsZero() {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -217,27 +219,28 @@ func TestARotatedSecretSignsBesideTheNewOneUntilItIsRevoked(t *testing.T) {
 	must(t, err)
 	id := added.Destination.ID
 	where := delivery.Destination{Project: d.project, ID: id}
-	rotated, err := d.Rotate(t.Context(), d.project, id, false)
+	rotated, err := d.Rotate(t.Context(), d.project, id, destination.Rotation{})
 	must(t, err)
 	kept := d.settings(id)
-	if d.sealer.open(t, where, kept.Secret) != rotated.Secret || d.sealer.open(t, where, kept.Previous) != added.Secret {
+	if len(kept.Previous) != 1 || d.sealer.openSecret(t, where, kept.Secret) != rotated.Secret ||
+		d.sealer.openSecret(t, where, kept.Previous[0].Sealed) != added.Secret {
 		t.Error("the secrets are not the new and the old one")
 	}
 	if day := rotated.PreviousUntil.Sub(d.now()); day < 23*time.Hour || day > 24*time.Hour {
 		t.Errorf("the old one signs for %v", day)
 	}
 	if until := d.get(id).PreviousUntil; !until.Equal(rotated.PreviousUntil.Truncate(time.Millisecond)) {
-		t.Errorf("people are told %v, not %v", until, rotated.PreviousUntil)
+		t.Errorf("people are shown %v, not %v", until, rotated.PreviousUntil)
 	}
 	for range 2 {
-		must(t, d.RevokePrevious(t.Context(), d.project, id))
+		must(t, d.RevokePrevious(t.Context(), d.project, id, destination.Revocation{}))
 	}
 	if kept = d.settings(id); kept.Previous != nil || !d.get(id).PreviousUntil.IsZero() {
 		t.Errorf("after the revocation: %+v", kept)
 	}
-	leaked, err := d.Rotate(t.Context(), d.project, id, true)
+	leaked, err := d.Rotate(t.Context(), d.project, id, destination.Rotation{RevokeOld: true})
 	must(t, err)
-	if kept = d.settings(id); kept.Previous != nil || d.sealer.open(t, where, kept.Secret) != leaked.Secret {
+	if kept = d.settings(id); kept.Previous != nil || d.sealer.openSecret(t, where, kept.Secret) != leaked.Secret {
 		t.Errorf("after a rotation that revokes: %+v", kept)
 	}
 }
@@ -359,8 +362,8 @@ func TestARemovalLetsTheAttemptInFlightEndAndSkipsTheRest(t *testing.T) {
 		"pause":  func() error { _, err := d.Pause(t.Context(), d.project, id); return err },
 		"resume": func() error { _, err := d.Resume(t.Context(), d.project, id); return err },
 		"change": func() error { _, err := d.Change(t.Context(), d.project, id, destination.Change{}); return err },
-		"rotate": func() error { _, err := d.Rotate(t.Context(), d.project, id, false); return err },
-		"revoke": func() error { return d.RevokePrevious(t.Context(), d.project, id) },
+		"rotate": func() error { _, err := d.Rotate(t.Context(), d.project, id, destination.Rotation{}); return err },
+		"revoke": func() error { return d.RevokePrevious(t.Context(), d.project, id, destination.Revocation{}) },
 		"test":   func() error { _, err := d.SendTest(t.Context(), d.project, id); return err },
 		"redeliver": func() error {
 			_, err := d.Redeliver(t.Context(), d.key(id, second), destination.Redelivery{})
@@ -478,7 +481,7 @@ func TestARedeliveryAgainstAPublishNeverSendsTheOlderAfterTheNewer(t *testing.T)
 			t.Fatalf("the older: %+v", got)
 		}
 		release = next
-		d.pass(destination.AllowanceEach)
+		d.pass(limits.Destination.Every)
 	}
 	if got := d.receiver.releases(); !slices.IsSorted(got) {
 		t.Errorf("the receiver got %v", got)
@@ -570,7 +573,7 @@ func TestWhatIsSentByHandIsLimited(t *testing.T) {
 	d.ring(id, release)
 	_, err := d.Redeliver(t.Context(), d.key(id, release), destination.Redelivery{})
 	must(t, err)
-	for range destination.AllowanceAtOnce - 1 {
+	for range limits.Destination.Burst - 1 {
 		_, err := d.SendTest(t.Context(), d.project, id)
 		must(t, err)
 	}
@@ -583,7 +586,7 @@ func TestWhatIsSentByHandIsLimited(t *testing.T) {
 			return err
 		},
 	} {
-		if e := want(t, do(), destination.CodeTooOften); e.RetryAfter <= 0 || e.RetryAfter > destination.AllowanceEach {
+		if e := want(t, do(), destination.CodeTooOften); e.RetryAfter <= 0 || e.RetryAfter > limits.Destination.Every {
 			t.Errorf("%s: to wait %v", action, e.RetryAfter)
 		}
 	}
@@ -593,7 +596,7 @@ func TestWhatIsSentByHandIsLimited(t *testing.T) {
 	if _, err := d.SendTest(t.Context(), d.project, other); err != nil {
 		t.Errorf("another destination: %v", err)
 	}
-	d.pass(destination.AllowanceEach)
+	d.pass(limits.Destination.Every)
 	if _, err := d.SendTest(t.Context(), d.project, id); err != nil {
 		t.Errorf("after a minute: %v", err)
 	}
@@ -603,7 +606,7 @@ func TestTestSendsAtOnceAreLimitedToo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.add()
-	for range destination.AllowanceAtOnce - 1 {
+	for range limits.Destination.Burst - 1 {
 		_, err := d.SendTest(t.Context(), d.project, id)
 		must(t, err)
 	}
@@ -737,8 +740,8 @@ func TestAnotherProjectsDestinationIsNotThere(t *testing.T) {
 	for action, do := range map[string]func() error{
 		"get":       func() error { _, err := d.Get(t.Context(), p, id); return err },
 		"change":    func() error { _, err := d.Change(t.Context(), p, id, destination.Change{}); return err },
-		"rotate":    func() error { _, err := d.Rotate(t.Context(), p, id, false); return err },
-		"revoke":    func() error { return d.RevokePrevious(t.Context(), p, id) },
+		"rotate":    func() error { _, err := d.Rotate(t.Context(), p, id, destination.Rotation{}); return err },
+		"revoke":    func() error { return d.RevokePrevious(t.Context(), p, id, destination.Revocation{}) },
 		"pause":     func() error { _, err := d.Pause(t.Context(), p, id); return err },
 		"resume":    func() error { _, err := d.Resume(t.Context(), p, id); return err },
 		"remove":    func() error { return d.Remove(t.Context(), p, id) },
@@ -907,7 +910,7 @@ func TestFaultsOfTheTableAreToldInPlainWords(t *testing.T) {
 	}
 	set(storetest.None)
 	d.sealer.refuse.Store(true)
-	_, err := d.Rotate(t.Context(), d.project, id, false)
+	_, err := d.Rotate(t.Context(), d.project, id, destination.Rotation{})
 	var refusal *destination.Error
 	if err == nil || errors.As(err, &refusal) {
 		t.Errorf("a fault of the key: %v", err)

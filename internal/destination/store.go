@@ -39,8 +39,9 @@ type History interface {
 	Range(ctx context.Context, d delivery.Destination, from, to int64, limit int) ([]delivery.Delivery, error)
 	// Test reads a test send; nil where there is none.
 	Test(ctx context.Context, d delivery.Destination, id string) (*delivery.TestSend, error)
-	// SpentUntil reads the destination's allowance; zero: it was not used.
-	SpentUntil(ctx context.Context, d delivery.Destination) (time.Time, error)
+	// Spent reads what was taken from the limits of a destination and of an origin
+	// in its project; empty: of no origin.
+	Spent(ctx context.Context, d delivery.Destination, origin string) (Spent, error)
 }
 
 // Project is what a change of a project's destinations is decided from.

@@ -18,8 +18,11 @@ func shown(project string, h Holding, now time.Time) Destination {
 	if h.Slot.Holder != nil && sends(h.Slot, h.Slot.Holder.Release, now) {
 		d.Sending = h.Slot.Holder.Release
 	}
-	if len(h.Settings.Previous) > 0 && now.Before(h.Settings.PreviousUntil) {
-		d.PreviousUntil = h.Settings.PreviousUntil
+	for _, previous := range signing(h.Settings.Previous, now) {
+		d.PreviousSecrets = append(d.PreviousSecrets, previous.Until)
+	}
+	if len(d.PreviousSecrets) > 0 {
+		d.PreviousUntil = d.PreviousSecrets[0]
 	}
 	return d
 }

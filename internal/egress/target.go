@@ -18,11 +18,17 @@ const (
 	maxLabel = 63   // bytes between two dots (RFC 1035)
 )
 
-// reservedNames never lead to a public receiver: special-use names (RFC 6761, 6762, 7686, 8375, 9476), ICANN's
-// .internal, and the names of private networks that ICANN does not delegate.
+// reservedNames are last labels of names that never lead to a public receiver. None of them is delegated in the DNS's
+// root; what answers to them is a resolver of one's own.
 var reservedNames = []string{
-	"localhost", "localdomain", "local", "internal", "test", "example", "invalid", "onion", "alt", "arpa",
+	// IANA's registry of special-use domain names (RFC 6761, 6762, 7686, 8375, 8880, 9476), ICANN's .internal, and the
+	// names that RFC 6762, appendix G, found in use in private networks.
+	"localhost", "local", "internal", "test", "example", "invalid", "onion", "alt", "arpa",
 	"home", "lan", "corp", "intranet", "private",
+	// ICANN refuses .home, .corp and .mail for ever, because private networks use them.
+	"mail", "localdomain", "domain", "workgroup", "dhcp", "belkin", "router",
+	// Service discovery of clusters and containers: kubernetes.default.svc, its .cluster and .pod, and other systems' own.
+	"svc", "cluster", "pod", "kubernetes", "k8s", "consul", "nomad", "mesos", "marathon", "docker", "podman", "swarm", "lxd", "incus",
 }
 
 // policy is what the options have made of production's rules.
@@ -30,6 +36,7 @@ type policy struct {
 	http     bool
 	ports    []uint16 // never empty
 	loopback bool
+	own      OwnAPI
 }
 
 // TargetOption loosens production's rules (https, port 443, public addresses).
@@ -49,6 +56,30 @@ func AllowPorts(ports ...uint16) TargetOption {
 // local and test stages: the runtime and its neighbours listen there.
 func AllowLoopback() TargetOption {
 	return func(p *policy) { p.loopback = true }
+}
+
+// OwnAPI is this system's own API, which no destination leads to: a delivery would be a request of ours to ourselves.
+type OwnAPI struct {
+	ID    string   // at API Gateway, which serves it as <id>.execute-api.<region>.<suffix>; empty: not known
+	Hosts []string // the other host names that it answers on
+}
+
+// RefuseOwnAPI refuses the addresses of the system's own API.
+func RefuseOwnAPI(own OwnAPI) TargetOption {
+	return func(p *policy) { p.own = own }
+}
+
+// answersOn says whether the API answers on a host name, which is in its stored form.
+func (o OwnAPI) answersOn(host string) bool {
+	first, rest, _ := strings.Cut(host, ".")
+	// A VPC endpoint's id may follow the API's own in the same label.
+	if id := strings.ToLower(o.ID); id != "" && strings.HasPrefix(rest, "execute-api") && (first == id || strings.HasPrefix(first, id+"-")) {
+		return true
+	}
+	return slices.ContainsFunc(o.Hosts, func(own string) bool {
+		own = strings.TrimSuffix(strings.ToLower(own), ".")
+		return own != "" && own == host
+	})
 }
 
 func newPolicy(options []TargetOption) policy {
@@ -100,6 +131,9 @@ func (p policy) parse(raw string) (*url.URL, error) {
 	}
 	if addr.IsValid() && !Public(addr) && !onLoopback {
 		return nil, refuse("not-public", "Use an address that can be reached from the public internet.")
+	}
+	if !onLoopback && p.own.answersOn(host) {
+		return nil, refuse("own-api", "Use the receiver's address: this one is Colophon's own API.")
 	}
 	port, err := p.port(u, onLoopback)
 	if err != nil {
@@ -234,4 +268,14 @@ func (p policy) permits(addr netip.AddrPort, runtimePort uint16) bool {
 		return addr.Port() != 0 && addr.Port() != runtimePort
 	}
 	return Public(addr.Addr()) && slices.Contains(p.ports, addr.Port())
+}
+
+// Origin is the scheme, host and port of an address as ParseTarget returned it, in the form of RFC 6454: a default port
+// is left out. It is empty where there is no such address.
+func Origin(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"strconv"
@@ -319,3 +320,110 @@ func FuzzParseTarget(f *testing.F) {
 }
 
 func soon() time.Time { return time.Now().Add(time.Minute) }
+
+func TestNamesOfPrivateNetworksAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{
+		"kubernetes.default.svc", "colophon.default.svc", "a.b.svc.cluster.local", "x.cluster", "10-0-0-1.default.pod", "vault.service.consul",
+		"job.nomad", "app.docker", "db.lxd", "printer.home", "wiki.corp", "smtp.mail", "pc.lan", "router.belkin", "hidden.onion", "x.alt",
+		"1.0.0.10.in-addr.arpa", "home.arpa", "resolver.arpa", "x.test", "x.example", "x.invalid", "host.docker.internal", "KUBERNETES.DEFAULT.SVC.",
+	} {
+		_, err := egress.ParseTarget("https://" + host + "/hook")
+		var refusal *egress.Refusal
+		if !errors.As(err, &refusal) || refusal.Code != "reserved-name" {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	for _, host := range []string{"svc.example.com", "cluster.example.org", "kubernetes.io", "mail.example.com", "hooks.docker.com"} {
+		if _, err := egress.ParseTarget("https://" + host + "/hook"); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+func TestTheSystemsOwnAPIIsNoDestination(t *testing.T) {
+	t.Parallel()
+	own := egress.RefuseOwnAPI(egress.OwnAPI{ID: "AbC123", Hosts: []string{"", "Colophon.example.com", "api.example.com."}})
+	for _, address := range []string{
+		"https://abc123.execute-api.eu-west-1.amazonaws.com/v1/projects",
+		"https://ABC123.execute-api.eu-west-1.amazonaws.com./v1",
+		"https://abc123.execute-api.us-east-1.amazonaws.com/v1", // no other region has it, and no receiver is there
+		"https://abc123.execute-api.cn-north-1.amazonaws.com.cn/v1",
+		"https://abc123-vpce-0123.execute-api.eu-west-1.amazonaws.com/v1",
+		"https://abc123.execute-api-fips.us-east-1.amazonaws.com/v1",
+		"https://colophon.example.com/v1", "https://COLOPHON.example.com./x", "https://api.example.com/hook",
+	} {
+		_, err := egress.ParseTarget(address, own)
+		var refusal *egress.Refusal
+		if !errors.As(err, &refusal) || refusal.Code != "own-api" {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, address := range []string{
+		"https://abc1234.execute-api.eu-west-1.amazonaws.com/v1", "https://other.execute-api.eu-west-1.amazonaws.com/v1",
+		"https://abc123.example.com/", "https://hooks.colophon.example.com/", "https://example.com/",
+	} {
+		if _, err := egress.ParseTarget(address, own); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if _, err := egress.ParseTarget("https://other.execute-api.eu-west-1.amazonaws.com/v1", egress.RefuseOwnAPI(egress.OwnAPI{})); err != nil {
+		t.Errorf("where nothing is known of it: %v", err)
+	}
+	// On a machine of one's own the API and the receiver share a host.
+	local := egress.RefuseOwnAPI(egress.OwnAPI{ID: "colophon", Hosts: []string{"localhost", "127.0.0.1"}})
+	if _, err := egress.ParseTarget("http://127.0.0.1:8098/", local, egress.AllowLoopback()); err != nil {
+		t.Errorf("a receiver on loopback: %v", err)
+	}
+}
+
+func TestTheSystemsOwnAPIIsNotCalledWhateverIsStored(t *testing.T) {
+	t.Parallel()
+	client, err := egress.New(egress.Config{
+		Allow: []egress.TargetOption{egress.RefuseOwnAPI(egress.OwnAPI{ID: "abc123", Hosts: []string{"colophon.example.com"}})},
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			t.Error("a connection was opened")
+			return nil, errors.New("no")
+		},
+		Resolver: noLookup{t},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"https://abc123.execute-api.eu-west-1.amazonaws.com/v1", "https://colophon.example.com/v1"} {
+		result := client.Send(t.Context(), egress.Request{URL: address, NotAfter: time.Now().Add(time.Minute)})
+		if result.Failure != egress.FailureBlocked || result.MayHaveBeenReceived {
+			t.Errorf("%s: %+v", address, result)
+		}
+	}
+}
+
+// noLookup is a resolver that must not be asked.
+type noLookup struct{ t *testing.T }
+
+func (n noLookup) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	n.t.Error("a name was looked up")
+	return nil, errors.New("no")
+}
+
+func TestAnOriginIsSchemeHostAndPort(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"https://Hooks.Example.com:443/in?key=1": "https://hooks.example.com",
+		"https://hooks.example.com.":             "https://hooks.example.com",
+		"https://[2606:4700::1111]/":             "https://[2606:4700::1111]",
+	} {
+		target, err := egress.ParseTarget(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := egress.Origin(target.String()); got != want {
+			t.Errorf("%s has the origin %q, want %q", raw, got, want)
+		}
+	}
+	for raw, want := range map[string]string{"http://127.0.0.1:8098/x": "http://127.0.0.1:8098", "": "", "no address": "", "https:///x": ""} {
+		if got := egress.Origin(raw); got != want {
+			t.Errorf("%q has the origin %q, want %q", raw, got, want)
+		}
+	}
+}

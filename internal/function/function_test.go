@@ -27,6 +27,7 @@ import (
 	"colophon/internal/function/api"
 	"colophon/internal/function/deliver"
 	"colophon/internal/function/outboxstream"
+	"colophon/internal/kmstest"
 	"colophon/internal/outbox"
 	"colophon/internal/store"
 )
@@ -34,7 +35,10 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // cloud is a KMS and an SQS.
-var cloud = sync.OnceValue(func() string { return kumo.NewServer().URL })
+var (
+	cloud   = sync.OnceValue(func() string { return kumo.NewServer().URL })
+	keyring = sync.OnceValue(kmstest.NewServer)
+)
 
 // system is the functions on tables, queues and a key of their own.
 type system struct {
@@ -56,13 +60,13 @@ func newSystem(t *testing.T) *system {
 	s := &system{t: t, tables: enginetest.NewTables(t)}
 	given := credentials.NewStaticCredentialsProvider("local", "local", "")
 	s.queues = sqs.New(sqs.Options{Region: "eu-west-1", BaseEndpoint: aws.String(cloud()), Credentials: given})
-	s.keys = kms.New(kms.Options{Region: "eu-west-1", BaseEndpoint: aws.String(cloud()), Credentials: given})
+	s.keys = kms.New(kms.Options{Region: "eu-west-1", BaseEndpoint: aws.String(keyring().URL), Credentials: given})
 	key, err := s.keys.CreateKey(t.Context(), nil)
 	must(t, err)
 	s.key, s.queue, s.slow, s.dead = *key.KeyMetadata.KeyId, s.newQueue("queue"), s.newQueue("slow"), s.newQueue("dead")
 	set := map[string]string{
 		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
-		"AWS_ENDPOINT_URL": cloud(), "AWS_ENDPOINT_URL_DYNAMODB": "http://" + enginetest.Shared(t).Address,
+		"AWS_ENDPOINT_URL": cloud(), "AWS_ENDPOINT_URL_KMS": keyring().URL, "AWS_ENDPOINT_URL_DYNAMODB": "http://" + enginetest.Shared(t).Address,
 		"CONTENT_TABLE": s.tables.Content, "DELIVERY_TABLE": s.tables.Delivery, "SEALING_KEY_ID": s.key,
 		"QUEUE_URL": s.queue, "SLOW_QUEUE_URL": s.slow, "DEAD_LETTER_QUEUE_URL": s.dead,
 		"DELIVERY_STREAM_ARN":  "arn:aws:dynamodb:eu-west-1:000000000000:table/" + s.tables.Delivery + "/stream/1",

@@ -61,7 +61,7 @@ func newLanes(t *testing.T) *lanes {
 	must(t, err)
 	deliveries, err := store.NewDeliveries(store.DeliveriesConfig{Engine: engine, Table: w.tables.Delivery, Clock: w.clock})
 	must(t, err)
-	opener, err := sealing.NewOpener(sealing.OpenerConfig{Decrypt: w.keys.Decrypt, Key: w.key, Clock: w.clock})
+	opener, err := sealing.NewOpener(sealing.OpenerConfig{Decrypt: w.keys.Decrypt, Key: w.key, Clock: w.clock, OldContext: func() {}})
 	must(t, err)
 	out, err := egress.New(egress.Config{Clock: w.clock, Allow: []egress.TargetOption{egress.AllowLoopback()}})
 	must(t, err)

@@ -317,7 +317,7 @@ func TestWhatWasSignedIsToldByteForByte(t *testing.T) {
 func TestADestinationIsToldWithoutItsSecrets(t *testing.T) {
 	t.Parallel()
 	h, _ := api(t, &world{})
-	read := serve(h, ask("GET", inDestination, "viewer", ""))
+	read := serve(h, ask("GET", inDestination, "admin", ""))
 	assertJSON(t, read, `{
 		"id": "dst_abcdef234567", "project": "prj_abcdefghijklmnop2345", "name": "Website", "url": "https://www.example.com/",
 		"state": "active", "slow": false, "damaged": false, "headers": ["Authorization"], "etag": "\"3\"",
@@ -338,6 +338,46 @@ func TestADestinationIsToldWithoutItsSecrets(t *testing.T) {
 	decode(t, serve(h, ask("POST", inDestination+"/resume", "admin", "")).Body.Bytes(), &resumed)
 	if resumed.Offer != 6 {
 		t.Errorf("offered is %d", resumed.Offer)
+	}
+}
+
+func TestOnlyAdminsSeeAWholeAddress(t *testing.T) {
+	t.Parallel()
+	h, _ := api(t, &world{place: func(d *destination.Destination) { d.URL = "https://hooks.example.com:8443/marked?key=marked" }})
+	const shown = "https://hooks.example.com:8443/…"
+	for _, role := range []string{"viewer", "editor", "admin", "viewer-of-ours", "editor-of-ours", "admin-of-ours"} {
+		whole := strings.HasPrefix(role, "admin")
+		for _, target := range []string{inProject + "/destinations", inDestination} {
+			text := serve(h, ask("GET", target, role, "")).Body.String()
+			if strings.Contains(text, "marked") != whole || strings.Contains(text, shown) == whole {
+				t.Errorf("%s reads at %s: %s", role, target, text)
+			}
+		}
+		for _, o := range operations { // whatever else there is to read, or to send
+			if text := serve(h, ask(o.method, o.target, role, o.body)).Body.String(); !whole && strings.Contains(text, "marked") {
+				t.Errorf("%s is shown the address by %s %s: %s", role, o.method, o.target, text)
+			}
+		}
+	}
+}
+
+func TestReplacedSecretsAreListedByTheirPositions(t *testing.T) {
+	t.Parallel()
+	h, _ := api(t, &world{place: func(d *destination.Destination) {
+		d.PreviousSecrets = []time.Time{now.Add(24 * time.Hour), now.Add(time.Hour)}
+		d.PreviousUntil = d.PreviousSecrets[0]
+	}})
+	var got struct {
+		PreviousSecretUntil time.Time
+		PreviousSecrets     []struct {
+			Position int
+			Until    time.Time
+		}
+	}
+	decode(t, serve(h, ask("GET", inDestination, "viewer", "")).Body.Bytes(), &got)
+	if len(got.PreviousSecrets) != 2 || got.PreviousSecrets[0].Position != 1 || !got.PreviousSecrets[0].Until.Equal(now.Add(24*time.Hour)) ||
+		got.PreviousSecrets[1].Position != 2 || !got.PreviousSecretUntil.Equal(now.Add(24*time.Hour)) {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -76,8 +76,8 @@ type Destinations interface {
 
 // Secrets replaces signing secrets.
 type Secrets interface {
-	Rotate(ctx context.Context, project, id string, revokeOld bool) (destination.Rotated, error)
-	RevokePrevious(ctx context.Context, project, id string) error
+	Rotate(ctx context.Context, project, id string, r destination.Rotation) (destination.Rotated, error)
+	RevokePrevious(ctx context.Context, project, id string, r destination.Revocation) error
 }
 
 // Switches turns destinations off and on.

@@ -6,6 +6,7 @@ import (
 
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
+	"colophon/internal/egress"
 	"colophon/internal/httpapi/openapi"
 )
 
@@ -17,7 +18,7 @@ func (a *API) CreateDestination(ctx context.Context, req *openapi.NewDestination
 	if err != nil {
 		return nil, err
 	}
-	shown := showDestination(added.Destination)
+	shown := showDestination(ctx, added.Destination)
 	return &openapi.CreatedDestinationHeaders{
 		ETag: shown.Etag, Response: openapi.CreatedDestination{Destination: shown, Secret: added.Secret},
 	}, nil
@@ -29,12 +30,15 @@ func (a *API) ListDestinations(ctx context.Context, params openapi.ListDestinati
 	if err != nil {
 		return nil, err
 	}
-	return &openapi.DestinationList{Destinations: each(list, showDestination)}, nil
+	return &openapi.DestinationList{Destinations: each(list, func(d destination.Destination) openapi.Destination {
+		return showDestination(ctx, d)
+	})}, nil
 }
 
 // GetDestination reads a destination.
 func (a *API) GetDestination(ctx context.Context, params openapi.GetDestinationParams) (*openapi.DestinationHeaders, error) {
-	return withETag(a.c.Announcing.Get(ctx, params.Project, params.Destination))
+	d, err := a.c.Announcing.Get(ctx, params.Project, params.Destination)
+	return withETag(ctx, d, err)
 }
 
 // UpdateDestination changes what is named of a destination.
@@ -54,14 +58,15 @@ func (a *API) UpdateDestination(ctx context.Context, req *openapi.DestinationCha
 		headers := map[string]string(req.Headers.Value)
 		change.Headers = &headers
 	}
-	return withETag(a.c.Announcing.Change(ctx, params.Project, params.Destination, change))
+	d, err := a.c.Announcing.Change(ctx, params.Project, params.Destination, change)
+	return withETag(ctx, d, err)
 }
 
-func withETag(d destination.Destination, err error) (*openapi.DestinationHeaders, error) {
+func withETag(ctx context.Context, d destination.Destination, err error) (*openapi.DestinationHeaders, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := showDestination(d)
+	shown := showDestination(ctx, d)
 	return &openapi.DestinationHeaders{ETag: shown.Etag, Response: shown}, nil
 }
 
@@ -76,7 +81,7 @@ func (a *API) PauseDestination(ctx context.Context, params openapi.PauseDestinat
 	if err != nil {
 		return nil, err
 	}
-	shown := showDestination(d)
+	shown := showDestination(ctx, d)
 	return &shown, nil
 }
 
@@ -86,25 +91,40 @@ func (a *API) ResumeDestination(ctx context.Context, params openapi.ResumeDestin
 	if err != nil {
 		return nil, err
 	}
-	shown := &openapi.ResumedDestination{Destination: showDestination(resumed.Destination)}
+	shown := &openapi.ResumedDestination{Destination: showDestination(ctx, resumed.Destination)}
 	if resumed.SendNewest {
 		shown.Offer = openapi.NewOptInt64(resumed.Newest)
 	}
 	return shown, nil
 }
 
-// RotateDestinationSecret makes a new secret and shows it, once.
-func (a *API) RotateDestinationSecret(ctx context.Context, req openapi.OptRotateSecret, params openapi.RotateDestinationSecretParams) (*openapi.RotatedSecret, error) {
-	rotated, err := a.c.Announcing.Rotate(ctx, params.Project, params.Destination, req.Value.RevokeOld.Value)
+// RotateDestinationSecret replaces the signing secret and shows the new one, once.
+func (a *API) RotateDestinationSecret(ctx context.Context, req openapi.OptRotateSecret, params openapi.RotateDestinationSecretParams) (*openapi.RotatedSecretHeaders, error) {
+	version, err := ifMatch(params.IfMatch)
 	if err != nil {
 		return nil, err
 	}
-	return &openapi.RotatedSecret{Secret: rotated.Secret, PreviousUntil: optionalTime(rotated.PreviousUntil)}, nil
+	rotated, err := a.c.Announcing.Rotate(ctx, params.Project, params.Destination, destination.Rotation{
+		RevokeOld: req.Value.RevokeOld.Value, Secret: req.Value.Secret.Value, Version: version,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &openapi.RotatedSecretHeaders{
+		ETag:     etag(rotated.Destination.Version),
+		Response: openapi.RotatedSecret{Secret: rotated.Secret, PreviousUntil: optionalTime(rotated.PreviousUntil)},
+	}, nil
 }
 
-// RevokeOldDestinationSecret ends the secret before the newest.
-func (a *API) RevokeOldDestinationSecret(ctx context.Context, params openapi.RevokeOldDestinationSecretParams) error {
-	return a.c.Announcing.RevokePrevious(ctx, params.Project, params.Destination)
+// RevokeOldDestinationSecret ends replaced secrets before their time.
+func (a *API) RevokeOldDestinationSecret(ctx context.Context, req openapi.OptRevokeSecret, params openapi.RevokeOldDestinationSecretParams) error {
+	version, err := ifMatch(params.IfMatch)
+	if err != nil {
+		return err
+	}
+	return a.c.Announcing.RevokePrevious(ctx, params.Project, params.Destination, destination.Revocation{
+		Position: req.Value.Position.Value, Version: version,
+	})
 }
 
 // CreateTest sends a test.
@@ -170,17 +190,30 @@ func (a *API) showExamination(t delivery.TestSend, err error) (*openapi.Examinat
 	}, nil
 }
 
-func showDestination(d destination.Destination) openapi.Destination {
+func showDestination(ctx context.Context, d destination.Destination) openapi.Destination {
 	shown := openapi.Destination{
-		ID: d.ID, Project: d.Project, Name: d.Name, URL: d.URL, State: openapi.DestinationState(d.State),
+		ID: d.ID, Project: d.Project, Name: d.Name, URL: shownAddress(ctx, d), State: openapi.DestinationState(d.State),
 		Slow: d.Slow, Damaged: d.Damaged, Sending: optionalNumber(d.Sending),
 		SentThrough: optionalNumber(d.SentThrough), DeliveredThrough: optionalNumber(d.DeliveredThrough),
 		Headers: each(d.HeaderNames, func(name string) string { return name }),
 		Etag:    etag(d.Version), PreviousSecretUntil: optionalTime(d.PreviousUntil),
 		CreatedAt: d.CreatedAt.UTC(), UpdatedAt: d.UpdatedAt.UTC(),
 	}
+	for i, until := range d.PreviousSecrets {
+		shown.PreviousSecrets = append(shown.PreviousSecrets, openapi.PreviousSecret{Position: i + 1, Until: until.UTC()})
+	}
 	if d.State == delivery.SlotPaused && d.PausedBy != "" {
 		shown.PausedBy = openapi.NewOptDestinationPausedBy(openapi.DestinationPausedBy(d.PausedBy))
 	}
 	return shown
+}
+
+// shownAddress is the whole address for admins, who set it. For chat services the
+// address is the credential, so that others see where it leads and no more.
+func shownAddress(ctx context.Context, d destination.Destination) string {
+	origin := egress.Origin(d.URL)
+	if origin == "" || mayAdminister(ctx, d.Project) {
+		return d.URL
+	}
+	return origin + "/…"
 }

@@ -48,6 +48,7 @@ var problems = map[string]kind{
 	"nothing-to-publish":     {http.StatusConflict, "Nothing to publish"},
 	"too-many-documents":     {http.StatusConflict, "Too many documents"},
 	"too-many-destinations":  {http.StatusConflict, "Too many destinations"},
+	"too-many-secrets":       {http.StatusConflict, "Too many secrets sign"},
 	"destination-removed":    {http.StatusConflict, "The destination was removed"},
 	"destination-paused":     {http.StatusConflict, "The destination is paused"},
 	"not-ended":              {http.StatusConflict, "The delivery has not ended"},

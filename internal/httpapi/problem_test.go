@@ -59,7 +59,7 @@ func codes(t *testing.T, file string) []string {
 // the API: it gets a row here and a line in docs/api.md.
 var statuses = map[string]int{
 	"invalid": 400, "unauthenticated": 401, "forbidden": 403, "not-found": 404, "method-not-allowed": 405,
-	"nothing-to-publish": 409, "too-many-documents": 409, "too-many-destinations": 409, "destination-removed": 409,
+	"nothing-to-publish": 409, "too-many-documents": 409, "too-many-destinations": 409, "too-many-secrets": 409, "destination-removed": 409,
 	"destination-paused": 409, "not-ended": 409, "ended": 409, "being-sent": 409, "not-newest": 409,
 	"newer-release": 409, "unreadable": 409, "precondition-failed": 412, "changed": 412, "too-large": 413,
 	"unsupported-media-type": 415, "idempotency-mismatch": 422, "too-often": 429, "internal": 500, "busy": 503,

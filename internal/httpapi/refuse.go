@@ -10,7 +10,6 @@ import (
 	"github.com/ogen-go/ogen/ogenerrors"
 	"github.com/ogen-go/ogen/validate"
 
-	"colophon/internal/content"
 	"colophon/internal/httpapi/openapi"
 )
 
@@ -21,11 +20,8 @@ func (a *API) refuseRequest(ctx context.Context, w http.ResponseWriter, r *http.
 	var (
 		inParams *ogenerrors.DecodeParamsError
 		inBody   *ogenerrors.DecodeRequestError
-		refused  *content.Error
 	)
 	switch {
-	case errors.As(err, &refused): // the body is not the one that was sent
-		a.write(w, a.NewError(ctx, refused))
 	case errors.As(err, &inParams):
 		a.write(w, wrongParameter(id, inParams, r))
 	case errors.As(err, &inBody):
@@ -40,8 +36,6 @@ func (a *API) refuseRequest(ctx context.Context, w http.ResponseWriter, r *http.
 // expected says in words what a parameter or a field takes.
 var expected = map[string]string{
 	"path":            "a document's path, 1 to 512 characters",
-	"Content-Digest":  "a digest of the body, such as sha-256=:…:",
-	"Repr-Digest":     "a digest of the body, such as sha-256=:…:",
 	"cursor":          "the “next” of the page before",
 	"limit":           "a whole number from 1 to 100",
 	"from":            "a release's number",
@@ -57,16 +51,19 @@ var expected = map[string]string{
 	"force":           "true or false",
 	"over":            "a release's number",
 	"revokeOld":       "true or false",
+	"secret":          "whsec_ and the base64 of 24 to 64 random bytes",
+	"position":        "a whole number from 1 to 3",
 }
 
 // fields are those that an operation's body can have.
 var fields = map[openapi.OperationName][]string{
-	openapi.CreateProjectOperation:           {"name"},
-	openapi.PublishReleaseOperation:          {"message", "force"},
-	openapi.CreateDestinationOperation:       {"name", "url", "headers"},
-	openapi.UpdateDestinationOperation:       {"name", "url", "headers"},
-	openapi.RotateDestinationSecretOperation: {"revokeOld"},
-	openapi.RedeliverOperation:               {"force", "over"},
+	openapi.CreateProjectOperation:              {"name"},
+	openapi.PublishReleaseOperation:             {"message", "force"},
+	openapi.CreateDestinationOperation:          {"name", "url", "headers"},
+	openapi.UpdateDestinationOperation:          {"name", "url", "headers"},
+	openapi.RotateDestinationSecretOperation:    {"revokeOld", "secret"},
+	openapi.RevokeOldDestinationSecretOperation: {"position"},
+	openapi.RedeliverOperation:                  {"force", "over"},
 }
 
 func wrongParameter(id string, err *ogenerrors.DecodeParamsError, r *http.Request) *problemAnswer {

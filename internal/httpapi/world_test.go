@@ -32,8 +32,9 @@ var now = time.Date(2026, 11, 29, 23, 30, 0, 0, time.UTC)
 // world stands for the services behind the API: it knows tokens, counts what it
 // is asked, and answers everything with the same error, or with the same things.
 type world struct {
-	fail  error // what every service answers
-	panic any   // what every service does
+	place func(*destination.Destination) // changes the destination that is there; nil: nothing
+	fail  error                          // what every service answers
+	panic any                            // what every service does
 	test  delivery.TestSend
 
 	mu    sync.Mutex
@@ -130,24 +131,34 @@ func (w *world) ReleaseDocument(context.Context, string, int64, string) (content
 	return document, []byte("# Guide\n"), w.answer()
 }
 
+func (w *world) shown() destination.Destination {
+	d := place
+	if w.place != nil {
+		w.place(&d)
+	}
+	return d
+}
+
 func (w *world) Add(context.Context, string, destination.Addition) (destination.Added, error) {
 	return destination.Added{Destination: place, Secret: "whsec_a"}, w.answer()
 }
 func (w *world) List(context.Context, string) ([]destination.Destination, error) {
-	return []destination.Destination{place}, w.answer()
+	return []destination.Destination{w.shown()}, w.answer()
 }
 func (w *world) Get(context.Context, string, string) (destination.Destination, error) {
-	return place, w.answer()
+	return w.shown(), w.answer()
 }
 func (w *world) Change(context.Context, string, string, destination.Change) (destination.Destination, error) {
-	return place, w.answer()
+	return w.shown(), w.answer()
 }
-func (w *world) Rotate(context.Context, string, string, bool) (destination.Rotated, error) {
+func (w *world) Rotate(context.Context, string, string, destination.Rotation) (destination.Rotated, error) {
 	return destination.Rotated{Secret: "whsec_b"}, w.answer()
 }
-func (w *world) RevokePrevious(context.Context, string, string) error { return w.answer() }
+func (w *world) RevokePrevious(context.Context, string, string, destination.Revocation) error {
+	return w.answer()
+}
 func (w *world) Pause(context.Context, string, string) (destination.Destination, error) {
-	return place, w.answer()
+	return w.shown(), w.answer()
 }
 func (w *world) Resume(context.Context, string, string) (destination.Resumed, error) {
 	return destination.Resumed{Destination: place, Newest: 6, SendNewest: true}, w.answer()

@@ -19,6 +19,8 @@ type Gateway struct {
 	RequestID string // a caller may choose it
 	Extended  string // the gateway's own id of the request, the one in its access log
 	Stage     string
+	APIID     string // the API's at API Gateway
+	Domain    string // host name that the request came to
 	// Address is where the API's paths begin for whoever asked: the domain that
 	// the gateway knows itself by, never the Host header, and the stage or the
 	// custom domain's base path. Without a slash at its end.
@@ -76,6 +78,8 @@ func request(ctx context.Context, event events.APIGatewayProxyRequest) (*http.Re
 		RequestID: event.RequestContext.RequestID,
 		Extended:  event.RequestContext.ExtendedRequestID,
 		Stage:     event.RequestContext.Stage,
+		APIID:     event.RequestContext.APIID,
+		Domain:    event.RequestContext.DomainName,
 		Address:   "https://" + host + base(event, path),
 	})), nil
 }

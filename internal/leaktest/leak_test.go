@@ -304,7 +304,7 @@ func TestNothingLeaks(t *testing.T) {
 		rotated, err := s.api.RotateDestinationSecret(ctx, client.NewOptRotateSecret(client.RotateSecret{RevokeOld: client.NewOptBool(revoke)}),
 			client.RotateDestinationSecretParams{Project: h.project, Destination: in("fine")})
 		must(t, err)
-		h.secrets = append(h.secrets, rotated.Secret)
+		h.secrets = append(h.secrets, rotated.Response.Secret)
 	}
 	rotate(false)
 	must(t, s.api.RemoveDestination(ctx, client.RemoveDestinationParams{Project: h.project, Destination: in("hangs")}))
@@ -345,7 +345,7 @@ func TestNothingLeaks(t *testing.T) {
 	s.run()
 	rotate(true)
 	rotate(false)
-	must(t, s.api.RevokeOldDestinationSecret(ctx, client.RevokeOldDestinationSecretParams{Project: h.project, Destination: in("fine")}))
+	must(t, s.api.RevokeOldDestinationSecret(ctx, client.OptRevokeSecret{}, client.RevokeOldDestinationSecretParams{Project: h.project, Destination: in("fine")}))
 	_, err = s.api.UpdateDestination(ctx, &client.DestinationChange{
 		URL:     client.NewOptString("http://localhost:" + port + "/hook?key=" + markQuery + "&kind=fine"),
 		Headers: client.NewOptDestinationChangeHeaders(client.DestinationChangeHeaders{"Authorization": "Bearer " + markHeader, "X-Api-Key": markHeader + "key"}),

@@ -36,6 +36,7 @@ import (
 	"colophon/internal/function/deliver"
 	"colophon/internal/function/outboxstream"
 	"colophon/internal/function/sweep"
+	"colophon/internal/kmstest"
 	"colophon/internal/outbox"
 	"colophon/internal/store"
 )
@@ -163,11 +164,12 @@ func captured(t *testing.T) (read func() []byte) {
 func newSystem(t *testing.T) *system {
 	t.Helper()
 	s := &system{t: t, queue: map[string]string{}, faults: map[string]int{}}
-	cloud := kumo.NewServer().URL
+	cloud, keys := kumo.NewServer().URL, kmstest.NewServer()
+	t.Cleanup(keys.Close)
 	tables := s.way("table", "http://"+enginetest.Shared(t).Address, true)
 	s.tables = enginetest.NewTables(t, func(o *dynamodb.Options) { o.BaseEndpoint = &tables })
 	given := credentials.NewStaticCredentialsProvider("local", "local", "")
-	key, err := kms.New(kms.Options{Region: "eu-west-1", BaseEndpoint: aws.String(cloud), Credentials: given}).CreateKey(t.Context(), nil)
+	key, err := kms.New(kms.Options{Region: "eu-west-1", BaseEndpoint: &keys.URL, Credentials: given}).CreateKey(t.Context(), nil)
 	must(t, err)
 	queues := s.way("queue", cloud, true)
 	s.queues = sqs.New(sqs.Options{Region: "eu-west-1", BaseEndpoint: &queues, Credentials: given})
@@ -180,7 +182,7 @@ func newSystem(t *testing.T) *system {
 	}
 	set := map[string]string{
 		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
-		"AWS_ENDPOINT_URL_DYNAMODB": tables, "AWS_ENDPOINT_URL_SQS": queues, "AWS_ENDPOINT_URL_KMS": s.way("key", cloud, false),
+		"AWS_ENDPOINT_URL_DYNAMODB": tables, "AWS_ENDPOINT_URL_SQS": queues, "AWS_ENDPOINT_URL_KMS": s.way("key", keys.URL, false),
 		"CONTENT_TABLE": s.tables.Content, "DELIVERY_TABLE": s.tables.Delivery, "SEALING_KEY_ID": *key.KeyMetadata.KeyId,
 		"QUEUE_URL": s.queue["queue"], "SLOW_QUEUE_URL": s.queue["slow"], "DEAD_LETTER_QUEUE_URL": s.queue["dead"],
 		"DELIVERY_STREAM_ARN":  "arn:aws:dynamodb:eu-west-1:000000000000:table/" + s.tables.Delivery + "/stream/1",

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+
+	"colophon/internal/ratelimit"
 )
 
 // Stage is the kind of environment that a stack is.
@@ -26,6 +29,9 @@ type API struct {
 	SealingKey     string // id or ARN
 	PublicAddress  string // links begin with it; empty: the request's own domain and stage. No slash at its end
 	AllowsLoopback bool   // destinations may be loopback addresses
+	// Limits of what is sent by hand to one destination, and to all of a project at
+	// one origin.
+	DestinationLimit, OriginLimit ratelimit.Limit
 }
 
 // OutboxStream is the outbox-stream function's environment. It reads no table, and
@@ -48,6 +54,8 @@ type Deliver struct {
 	DeadLetterQueue string // URL
 	SealingKey      string // id or ARN
 	AllowsLoopback  bool   // loopback addresses may be called
+	APIID           string // the stack's own API, which is not called; empty: not known
+	PublicAddress   string // of the stack's own API; empty: it has none of its own
 	Namespace       string // of the metrics
 }
 
@@ -70,6 +78,9 @@ func ReadAPI(getenv func(string) string) (API, error) {
 		SealingKey:     r.need("SEALING_KEY_ID"),
 		PublicAddress:  r.publicAddress("PUBLIC_ADDRESS", stage),
 		AllowsLoopback: r.loopback(stage),
+
+		DestinationLimit: r.limit("DESTINATION_SEND_BURST", 10, "DESTINATION_SENDS_PER_MINUTE", 1),
+		OriginLimit:      r.limit("ORIGIN_SEND_BURST", 60, "ORIGIN_SENDS_PER_MINUTE", 10),
 	}
 	return e, r.err()
 }
@@ -99,6 +110,8 @@ func ReadDeliver(getenv func(string) string) (Deliver, error) {
 		DeadLetterQueue: r.address("DEAD_LETTER_QUEUE_URL"),
 		SealingKey:      r.need("SEALING_KEY_ID"),
 		AllowsLoopback:  r.loopback(stage),
+		APIID:           r.getenv("API_ID"),
+		PublicAddress:   r.publicAddress("PUBLIC_ADDRESS", stage),
 		Namespace:       r.namespace(),
 	}
 	return e, r.err()
@@ -179,6 +192,25 @@ func (r *reader) streamOf(stream, table string) string {
 			"set the stack's parameters DeliveryStreamArn and DeliveryTableName to one table's", stream, table)
 	}
 	return arn
+}
+
+// limit reads a limit of so many at once and so many a minute from then on.
+func (r *reader) limit(burst string, atOnce int, perMinute string, each int) ratelimit.Limit {
+	return ratelimit.PerMinute(r.positive(burst, atOnce), r.positive(perMinute, each))
+}
+
+// positive reads a whole number from 1; missing, it is the usual one.
+func (r *reader) positive(name string, usual int) int {
+	value := r.getenv(name)
+	if value == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > 1_000_000 {
+		r.complain("%s is not a whole number from 1 to 1,000,000", name)
+		return usual
+	}
+	return n
 }
 
 func (r *reader) namespace() string {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"colophon/internal/ratelimit"
 	"colophon/internal/runtime"
 )
 
@@ -17,6 +18,7 @@ var complete = map[string]string{
 	"DEAD_LETTER_QUEUE_URL": "https://sqs.eu-west-1.amazonaws.com/123456789012/dead",
 	"ON_FAILURE_QUEUE_URL":  "http://127.0.0.1:4566/000000000000/on-failure",
 	"SEALING_KEY_ID":        "arn:aws:kms:eu-west-1:123456789012:key/0",
+	"API_ID":                "abc123",
 	"PUBLIC_ADDRESS":        "https://colophon.example/base/",
 	"COLOPHON_ENVIRONMENT":  "staging", "ALLOW_LOOPBACK_RECEIVERS": "true", "METRICS_NAMESPACE": "Staging/Colophon",
 }
@@ -34,6 +36,7 @@ func TestEachFunctionReadsItsEnvironment(t *testing.T) {
 	if want := (runtime.API{
 		Stage: runtime.Staging, ContentTable: "colophon-content", DeliveryTable: "colophon-delivery",
 		SealingKey: complete["SEALING_KEY_ID"], PublicAddress: "https://colophon.example/base", AllowsLoopback: true,
+		DestinationLimit: ratelimit.PerMinute(10, 1), OriginLimit: ratelimit.PerMinute(60, 10),
 	}); err != nil || api != want {
 		t.Errorf("got %+v, %v", api, err)
 	}
@@ -48,6 +51,7 @@ func TestEachFunctionReadsItsEnvironment(t *testing.T) {
 	if want := (runtime.Deliver{
 		Stage: runtime.Staging, DeliveryTable: "colophon-delivery", QueueURL: complete["QUEUE_URL"], SlowQueue: complete["SLOW_QUEUE_URL"],
 		DeadLetterQueue: complete["DEAD_LETTER_QUEUE_URL"], SealingKey: complete["SEALING_KEY_ID"], AllowsLoopback: true, Namespace: "Staging/Colophon",
+		APIID: "abc123", PublicAddress: "https://colophon.example/base",
 	}); err != nil || deliver != want {
 		t.Errorf("got %+v, %v", deliver, err)
 	}
@@ -56,6 +60,16 @@ func TestEachFunctionReadsItsEnvironment(t *testing.T) {
 		Stage: runtime.Staging, DeliveryTable: "colophon-delivery", QueueURL: complete["QUEUE_URL"], Namespace: "Staging/Colophon",
 	}); err != nil || sweep != want {
 		t.Errorf("got %+v, %v", sweep, err)
+	}
+}
+
+func TestLimitsOfSendsByHandAreRead(t *testing.T) {
+	t.Parallel()
+	api, err := runtime.ReadAPI(with(map[string]string{
+		"DESTINATION_SEND_BURST": "3", "DESTINATION_SENDS_PER_MINUTE": "2", "ORIGIN_SEND_BURST": "7", "ORIGIN_SENDS_PER_MINUTE": "60",
+	}))
+	if err != nil || api.DestinationLimit != ratelimit.PerMinute(3, 2) || api.OriginLimit != ratelimit.PerMinute(7, 60) {
+		t.Errorf("got %+v, %v", api, err)
 	}
 }
 
@@ -83,6 +97,8 @@ func TestAFunctionWithAWrongEnvironmentDoesNotStartAndSaysAllThatIsWrong(t *test
 	}{
 		{"api without anything", api, map[string]string{"CONTENT_TABLE": "", "DELIVERY_TABLE": "", "SEALING_KEY_ID": ""},
 			[]string{"CONTENT_TABLE is missing", "DELIVERY_TABLE is missing", "SEALING_KEY_ID is missing"}},
+		{"api, limits that allow nothing or are no numbers", api, map[string]string{"DESTINATION_SEND_BURST": "0", "ORIGIN_SENDS_PER_MINUTE": "many"},
+			[]string{"DESTINATION_SEND_BURST is not a whole number from 1", "ORIGIN_SENDS_PER_MINUTE is not a whole number from 1"}},
 		{"api, production, loopback", api, map[string]string{"COLOPHON_ENVIRONMENT": "production"},
 			[]string{"ALLOW_LOOPBACK_RECEIVERS is true, which production refuses", "AllowLoopbackReceivers"}},
 		{"deliver, production, loopback", deliver, map[string]string{"COLOPHON_ENVIRONMENT": "production"}, []string{"which production refuses"}},

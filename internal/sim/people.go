@@ -129,7 +129,7 @@ func (w *World) destinations(p *process) *destination.Service {
 		panic(err)
 	}
 	s, err := destination.New(destination.Config{
-		Store: kept, History: kept, Sealer: sealer{}, ParseTarget: url.Parse, Clock: p.clock, Random: w, Sleep: w.sleep,
+		Store: kept, History: kept, Sealer: sealer{}, ParseTarget: func(_ context.Context, raw string) (*url.URL, error) { return url.Parse(raw) }, Clock: p.clock, Random: w, Sleep: w.sleep,
 	})
 	if err != nil {
 		panic(err)
@@ -140,8 +140,8 @@ func (w *World) destinations(p *process) *destination.Service {
 // sealer seals nothing: no receiver here checks a signature.
 type sealer struct{}
 
-func (sealer) Seal(_ context.Context, _ delivery.Destination, plain []byte) ([]byte, error) {
-	return plain, nil
+func (sealer) Seal(_ context.Context, _ delivery.Binding, plain []byte) (delivery.Sealed, error) {
+	return delivery.Sealed{Bytes: plain, Context: delivery.SealedForPurpose}, nil
 }
 
 // publish is a publisher's work: so many releases, each asked for until the

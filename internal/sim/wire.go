@@ -47,12 +47,13 @@ var answerKinds = []answerKind{
 	{class: delivery.ClassTLS},
 	{class: delivery.ClassDNS},
 	{class: delivery.ClassBlocked},
+	{class: delivery.ClassSealed},
 }
 
 // connects says whether a connection stands with this kind.
 func (k answerKind) connects() bool {
 	switch k.class {
-	case delivery.ClassConnect, delivery.ClassTLS, delivery.ClassDNS, delivery.ClassBlocked:
+	case delivery.ClassConnect, delivery.ClassTLS, delivery.ClassDNS, delivery.ClassBlocked, delivery.ClassSealed:
 		return false
 	}
 	return true

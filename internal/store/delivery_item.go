@@ -69,6 +69,9 @@ const (
 	attrPreviousUntil = "previousUntil"
 	attrHeaders       = "headers"
 	attrHeaderNames   = "headerNames"
+	attrSeal          = "seal"              // the context of each sealed attribute, by its name; missing: the first
+	attrOlder         = "olderSecrets"      // the secrets before "previous", the newest first
+	attrFingerprint   = "secretFingerprint" // recognizes the current secret
 	attrUpdatedAt     = "updatedAt"
 )
 
@@ -358,17 +361,43 @@ func decodeSlot(item Item) (delivery.Slot, error) {
 	return s, nil
 }
 
-// encodeSettings gives a destination's settings' whole item but its key.
+// encodeSettings gives a destination's settings' whole item but its key. The
+// newest previous secret has attributes of its own, from when there was only one.
 func encodeSettings(s delivery.Settings) Item {
 	item := Item{
-		attrName: Text(s.Name), attrURL: Text(s.URL), attrSecret: Bytes(s.Secret),
+		attrName: Text(s.Name), attrURL: Text(s.URL), attrSecret: Bytes(s.Secret.Bytes),
 		attrCreatedAt: millis(s.CreatedAt), attrUpdatedAt: millis(s.UpdatedAt), attrVersion: Number(s.Version),
 	}
-	if len(s.Previous) > 0 {
-		item[attrPrevious], item[attrPreviousUntil] = Bytes(s.Previous), millis(s.PreviousUntil)
+	seals := Item{}
+	sealed := func(name string, v delivery.Sealed) {
+		item[name] = Bytes(v.Bytes)
+		if v.Context != delivery.SealedForDestination {
+			seals[name] = Number(int64(v.Context))
+		}
 	}
-	if len(s.Headers) > 0 {
-		item[attrHeaders], item[attrHeaderNames] = Bytes(s.Headers), Texts(s.HeaderNames)
+	sealed(attrSecret, s.Secret)
+	if len(s.SecretFingerprint) > 0 {
+		item[attrFingerprint] = Bytes(s.SecretFingerprint)
+	}
+	if len(s.Previous) > 0 {
+		sealed(attrPrevious, s.Previous[0].Sealed)
+		item[attrPreviousUntil] = millis(s.Previous[0].Until)
+	}
+	if len(s.Previous) > 1 {
+		older := make([]Value, 0, len(s.Previous)-1)
+		for _, p := range s.Previous[1:] {
+			older = append(older, Map(Item{
+				attrSecret: Bytes(p.Bytes), attrSeal: Number(int64(p.Context)), attrUntil: millis(p.Until),
+			}))
+		}
+		item[attrOlder] = List(older)
+	}
+	if !s.Headers.IsZero() {
+		sealed(attrHeaders, s.Headers)
+		item[attrHeaderNames] = Texts(s.HeaderNames)
+	}
+	if len(seals) > 0 {
+		item[attrSeal] = Map(seals)
 	}
 	return item
 }
@@ -381,13 +410,39 @@ func decodeSettings(item Item) (delivery.Settings, error) {
 	}
 	a := &attributes{item: item}
 	s := delivery.Settings{
-		Name: a.optionalText(attrName), URL: a.optionalText(attrURL), Secret: a.optionalBytes(attrSecret),
-		Previous: a.optionalBytes(attrPrevious), PreviousUntil: a.optionalTime(attrPreviousUntil),
-		Headers: a.optionalBytes(attrHeaders), HeaderNames: a.optionalTexts(attrHeaderNames),
+		Name: a.optionalText(attrName), URL: a.optionalText(attrURL), Secret: decodeSealed(a, attrSecret),
+		SecretFingerprint: a.optionalBytes(attrFingerprint),
+		Headers:           decodeSealed(a, attrHeaders), HeaderNames: a.optionalTexts(attrHeaderNames),
 		CreatedAt: a.time(attrCreatedAt), UpdatedAt: a.time(attrUpdatedAt), Version: a.positive(attrVersion),
 	}
+	if previous := decodeSealed(a, attrPrevious); !previous.IsZero() {
+		s.Previous = append(s.Previous, delivery.PreviousSecret{Sealed: previous, Until: a.time(attrPreviousUntil)})
+	}
+	a.eachIn(attrOlder, func(a *attributes) {
+		s.Previous = append(s.Previous, delivery.PreviousSecret{
+			Sealed: delivery.Sealed{Bytes: a.optionalBytes(attrSecret), Context: delivery.SealContext(a.positive(attrSeal))},
+			Until:  a.time(attrUntil),
+		})
+	})
 	if a.fault != nil {
 		return s, fmt.Errorf("settings: %w", a.fault)
 	}
 	return s, nil
+}
+
+// decodeSealed reads a sealed attribute with the context that "seal" names for it.
+func decodeSealed(a *attributes, name string) delivery.Sealed {
+	sealed := delivery.Sealed{Bytes: a.optionalBytes(name)}
+	if sealed.IsZero() {
+		return sealed
+	}
+	sealed.Context = delivery.SealedForDestination
+	if a.has(attrSeal) {
+		a.within(attrSeal, func(a *attributes) {
+			if a.has(name) {
+				sealed.Context = delivery.SealContext(a.positive(name))
+			}
+		})
+	}
+	return sealed
 }

@@ -164,18 +164,25 @@ func (s *Destinations) Test(ctx context.Context, d delivery.Destination, id stri
 	return t, told("read test", err)
 }
 
-// SpentUntil reads the destination's allowance; zero: it was not used.
-func (s *Destinations) SpentUntil(ctx context.Context, d delivery.Destination) (time.Time, error) {
-	item, err := s.engine.Get(ctx, s.table, allowanceKey(d))
-	if err != nil || item == nil {
-		return time.Time{}, told("read allowance", err)
+// Spent reads what was taken from the limits of a destination and of an origin.
+func (s *Destinations) Spent(ctx context.Context, d delivery.Destination, origin string) (destination.Spent, error) {
+	keys := []Key{allowanceKey(d)}
+	if origin != "" {
+		keys = append(keys, originKey(d.Project, origin))
 	}
-	a := &attributes{item: item}
-	until := a.time(attrUntil)
-	if a.fault != nil {
-		return time.Time{}, fmt.Errorf("allowance: %w", a.fault)
+	items, err := batch(ctx, s.engine, s.table, keys)
+	if err != nil {
+		return destination.Spent{}, told("read limits", err)
 	}
-	return until, nil
+	spent := destination.Spent{Origin: origin}
+	for i, into := range []*time.Time{&spent.Until, &spent.OriginUntil}[:len(keys)] {
+		a := &attributes{item: items[keys[i]]}
+		*into = a.optionalTime(attrUntil)
+		if a.fault != nil {
+			return destination.Spent{}, fmt.Errorf("limit: %w", a.fault)
+		}
+	}
+	return spent, nil
 }
 
 // Commit writes an operation in one transaction, so that the token makes its

@@ -30,6 +30,12 @@ func allowanceKey(d delivery.Destination) Key {
 	return Key{PK: destinationPK(d.Project, d.ID), SK: skAllowance}
 }
 
+// originKey is the limit's of all destinations of a project at one origin. It is
+// in a partition of its own, so that it outlasts them.
+func originKey(project, origin string) Key {
+	return Key{PK: prefixProject + project + infixOrigin + origin, SK: skAllowance}
+}
+
 func testKey(d delivery.Destination, id string) Key {
 	return Key{PK: destinationPK(d.Project, d.ID), SK: prefixTest + id}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"time"
 
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
@@ -22,16 +23,15 @@ func (s *Destinations) writes(o destination.Operation) []Write {
 			If: Equal(At(attrVersion), Number(o.Version)),
 		}}
 	case destination.Requeueing:
-		return append(s.requeueing(o), s.spending(o.Delivery.Destination, o.Spending))
+		return append(s.requeueing(o), s.spending(o.Delivery.Destination, o.Spending)...)
 	case destination.Advancing:
-		return append(s.advancing(o), s.spending(o.Delivery.Destination, o.Spending))
+		return append(s.advancing(o), s.spending(o.Delivery.Destination, o.Spending)...)
 	case destination.Testing:
 		d := o.Test.Destination
-		return []Write{
+		return append([]Write{
 			{Table: s.table, Key: slotKey(d), Check: true, If: inUse},
 			putTest(s.table, o.Test),
-			s.spending(d, o.Spending),
-		}
+		}, s.spending(d, o.Spending)...)
 	}
 	panic(fmt.Sprintf("store: operation %T", o))
 }
@@ -65,6 +65,7 @@ func (s *Destinations) removing(o destination.Removing) []Write {
 		Changes: []Change{
 			Remove(At(attrURL)), Remove(At(attrSecret)), Remove(At(attrPrevious)), Remove(At(attrPreviousUntil)),
 			Remove(At(attrHeaders)), Remove(At(attrHeaderNames)),
+			Remove(At(attrSeal)), Remove(At(attrOlder)), Remove(At(attrFingerprint)),
 			Set(At(attrUpdatedAt), millis(o.At)), Add(At(attrVersion), 1),
 		},
 	}
@@ -147,15 +148,23 @@ func unchanged(read delivery.Delivery) Condition {
 	)
 }
 
-// spending takes from the destination's allowance, if nobody else did since it
-// was read. The item expires when all is given back.
-func (s *Destinations) spending(d delivery.Destination, o destination.Spending) Write {
-	w := Write{
-		Table: s.table, Key: allowanceKey(d), If: Absent(At(attrUntil)),
-		Put: Item{attrUntil: millis(o.Until), attrExpiresAt: seconds(o.Until)},
+// spending takes from the limits, if nobody else did since they were read.
+func (s *Destinations) spending(d delivery.Destination, o destination.Spending) []Write {
+	writes := []Write{s.take(allowanceKey(d), o.Was, o.Until)}
+	if o.Origin != "" {
+		writes = append(writes, s.take(originKey(d.Project, o.Origin), o.OriginWas, o.OriginUntil))
 	}
-	if !o.Was.IsZero() {
-		w.If = Equal(At(attrUntil), millis(o.Was))
+	return writes
+}
+
+// take writes a limit's state, which expires when all of it is available again.
+func (s *Destinations) take(key Key, was, until time.Time) Write {
+	w := Write{
+		Table: s.table, Key: key, If: Absent(At(attrUntil)),
+		Put: Item{attrUntil: millis(until), attrExpiresAt: seconds(until)},
+	}
+	if !was.IsZero() {
+		w.If = Equal(At(attrUntil), millis(was))
 	}
 	return w
 }

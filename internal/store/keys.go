@@ -23,6 +23,7 @@ const (
 	skSettings       = "SETTINGS" // sorts after every R#…, before SLOT
 	skSlot           = "SLOT"     // sorts before T#…
 	infixDestination = "#D#"
+	infixOrigin      = "#O#"
 )
 
 // destinationPK is the partition of all that belongs to one destination.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -68,18 +69,34 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 // MarshalText keeps the key from JSON and its like.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// Secrets are those of a destination: the current one and, for RotationOverlap after a rotation, the one before it.
-// Revoking at once is leaving Previous out.
+// Fingerprint recognizes a secret that is brought again, for one destination: it is the SHA-256 of the secret with a
+// salt, which must be the destination's own, so that the same secret at two destinations is not recognized as the same.
+func (s Secret) Fingerprint(salt string) []byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "colophon signing secret\n%d\n%s\n%s", len(salt), salt, s.key)
+	return h.Sum(nil)
+}
+
+// Secrets are those of a destination: the current one and those that it replaced, each for RotationOverlap. Revoking is
+// leaving one out.
 type Secrets struct {
-	Current       Secret
-	Previous      Secret // zero if there is none
-	PreviousUntil time.Time
+	Current  Secret
+	Previous []PreviousSecret // the newest first
+}
+
+// PreviousSecret signs in addition to the current secret until its end.
+type PreviousSecret struct {
+	Secret Secret
+	Until  time.Time
 }
 
 // Signing returns the secrets that sign at the given time, the current one first.
 func (s Secrets) Signing(now time.Time) []Secret {
-	if s.Previous.IsZero() || !now.Before(s.PreviousUntil) {
-		return []Secret{s.Current}
+	signing := []Secret{s.Current}
+	for _, previous := range s.Previous {
+		if !previous.Secret.IsZero() && now.Before(previous.Until) {
+			signing = append(signing, previous.Secret)
+		}
 	}
-	return []Secret{s.Current, s.Previous}
+	return signing
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -231,28 +232,63 @@ func TestASecretThatIsNotThereSignsNothing(t *testing.T) {
 	}
 }
 
-func TestBothSecretsSignForADayAfterARotation(t *testing.T) {
+func TestASecretOfAnyLengthThatTheStandardAllowsSigns(t *testing.T) {
 	t.Parallel()
-	old, current := newSecret(t), newSecret(t)
+	for length := webhook.MinSecretBytes; length <= webhook.MaxSecretBytes; length++ {
+		text := "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, length))
+		secret, err := webhook.ParseSecret(text)
+		if err != nil || secret.Reveal() != text {
+			t.Fatalf("%d bytes: %v", length, err)
+		}
+		verifier, err := standardwebhooks.NewWebhook(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempt := webhook.Attempt{ID: "msg_x", Body: body(t), At: time.Now(), Number: 1, Secrets: []webhook.Secret{secret}}
+		if err := verifier.Verify(attempt.Body, attempt.Headers()); err != nil {
+			t.Errorf("%d bytes: %v", length, err)
+		}
+	}
+}
+
+func TestAFingerprintRecognizesASecretOfOneDestinationOnly(t *testing.T) {
+	t.Parallel()
+	secret, other := newSecret(t), newSecret(t)
+	if !bytes.Equal(secret.Fingerprint("a"), secret.Fingerprint("a")) {
+		t.Error("the same secret is not recognized")
+	}
+	if bytes.Equal(secret.Fingerprint("a"), other.Fingerprint("a")) || bytes.Equal(secret.Fingerprint("a"), secret.Fingerprint("b")) {
+		t.Error("another secret, or another destination's, is taken for the same")
+	}
+}
+
+func TestEachReplacedSecretSignsUntilItsOwnEnd(t *testing.T) {
+	t.Parallel()
+	first, second, third, current := newSecret(t), newSecret(t), newSecret(t), newSecret(t)
 	rotated := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	secrets := webhook.Secrets{Current: current, Previous: old, PreviousUntil: rotated.Add(webhook.RotationOverlap)}
-	revoked := webhook.Secrets{Current: current, PreviousUntil: secrets.PreviousUntil}
+	until := func(hours int) time.Time { return rotated.Add(time.Duration(hours) * time.Hour) }
+	secrets := webhook.Secrets{Current: current, Previous: []webhook.PreviousSecret{
+		{Secret: third, Until: until(24)}, {Secret: second, Until: until(20)}, {Secret: first, Until: until(10)},
+	}}
+	revoked := webhook.Secrets{Current: current}
 	for _, row := range []struct {
 		name    string
 		secrets webhook.Secrets
 		at      time.Duration
-		want    int
+		want    []webhook.Secret
 	}{
-		{"at once", secrets, 0, 2},
-		{"in the last nanosecond of the day", secrets, 24*time.Hour - 1, 2},
-		{"a day later", secrets, 24 * time.Hour, 1},
-		{"revoked at once", revoked, 0, 1},
+		{"at once", secrets, 0, []webhook.Secret{current, third, second, first}},
+		{"in the oldest's last nanosecond", secrets, 10*time.Hour - 1, []webhook.Secret{current, third, second, first}},
+		{"at the oldest's end", secrets, 10 * time.Hour, []webhook.Secret{current, third, second}},
+		{"between", secrets, 23 * time.Hour, []webhook.Secret{current, third}},
+		{"a day later", secrets, 24 * time.Hour, []webhook.Secret{current}},
+		{"all revoked", revoked, 0, []webhook.Secret{current}},
 	} {
 		signing := row.secrets.Signing(rotated.Add(row.at))
-		if len(signing) != row.want || signing[0] != current {
+		if !slices.Equal(signing, row.want) {
 			t.Errorf("%s: %d secrets sign", row.name, len(signing))
 		}
-		if n := len(strings.Fields(webhook.Sign("msg_x", rotated, nil, signing...))); n != row.want {
+		if n := len(strings.Fields(webhook.Sign("msg_x", rotated, nil, signing...))); n != len(row.want) {
 			t.Errorf("%s: %d signatures", row.name, n)
 		}
 	}

@@ -174,7 +174,8 @@ def dynamodb(call: Call) -> Needs:
     if items := parameters.get("TransactItems"):
         for item in items:
             for kind, part in item.items():
-                keys = leading(part["TableName"], part.get("Key") or part.get("Item") or {})
+                keys: dict[str, Any] = leading(part["TableName"], part.get("Key") or part.get("Item") or {})
+                keys["dynamodb:Attributes"] = attributes(part)
                 keys["dynamodb:EnclosingOperation"] = [operation]
                 yield f"dynamodb:{TRANSACTION_ACTIONS[kind]}", table(part["TableName"]), keys
     elif tables := parameters.get("RequestItems"):
@@ -189,7 +190,7 @@ def dynamodb(call: Call) -> Needs:
         index = parameters.get("IndexName")
         resource = table(name) + (f"/index/{index}" if index else "")
         if key := parameters.get("Key") or parameters.get("Item"):
-            yield f"dynamodb:{operation}", resource, leading(name, key)
+            yield f"dynamodb:{operation}", resource, {**leading(name, key), "dynamodb:Attributes": attributes(parameters)}
         elif operation == "Query":
             attribute = hash_key(call.account, call.region, name.rsplit("/", 1)[-1], index)
             value = queried_value(parameters, attribute)
@@ -259,6 +260,31 @@ PERMISSIONS: dict[str, Callable[[Call], Needs]] = {
     "kms": kms,
     "logs": logs,
 }
+
+
+# What a request on one item names attributes in. AWS's definition of dynamodb:Attributes: "a list of the attribute names
+# in a request, or the attributes that are returned from a request", named and meant as the parameters AttributesToGet,
+# AttributeUpdates, Expected and Item are (Amazon DynamoDB Developer Guide, "Using IAM policy conditions for fine-grained
+# access control"). The expressions have taken those parameters' places. Of a path the first name counts: conditions are on
+# top-level attributes.
+EXPRESSIONS = ("UpdateExpression", "ConditionExpression", "ProjectionExpression", "FilterExpression")
+# A document path's parts after the first, a value's placeholder, a number, a function's name.
+NOT_A_NAME = re.compile(r"\.\s*[#\w]+|:\w+|\b\d+\b|\b\w+\s*\(")
+KEYWORDS = frozenset({"set", "remove", "add", "delete", "and", "or", "not", "between", "in"})
+
+
+def attributes(part: Parameters) -> list[str]:
+    """The top-level attributes that a request on one item names, its key's among them."""
+    names = part.get("ExpressionAttributeNames") or {}
+    found: set[str] = {*(part.get("Key") or {}), *(part.get("Item") or {})}
+    found |= {*(part.get("AttributeUpdates") or {}), *(part.get("Expected") or {}), *(part.get("AttributesToGet") or [])}
+    for expression in EXPRESSIONS:
+        for word in re.findall(r"#\w+|\w+", NOT_A_NAME.sub(" ", part.get(expression) or "")):
+            if word.startswith("#"):
+                found.add(names.get(word, word))
+            elif word.lower() not in KEYWORDS:
+                found.add(word)
+    return sorted(found)
 
 
 def queried_value(parameters: Parameters, attribute: str) -> str | None:

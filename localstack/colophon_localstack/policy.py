@@ -23,6 +23,7 @@ from typing import Any
 # comparisons of keys are made. A key that is neither here nor under a prefix is unknown, not absent.
 KNOWN_KEYS = frozenset(
     {
+        "dynamodb:attributes",
         "dynamodb:leadingkeys",
         "dynamodb:enclosingoperation",
         "kms:encryptioncontextkeys",

@@ -103,7 +103,8 @@ func newDestinations(e runtime.API, engine store.Engine, getenv func(string) str
 	}
 	return destination.New(destination.Config{
 		Store: destinations, History: destinations, Sealer: sealer,
-		ParseTarget: parseTarget(e.AllowsLoopback), Clock: clock.Now, Random: rand.Reader,
+		ParseTarget: parseTarget(e), Clock: clock.Now, Random: rand.Reader,
+		Limits: destination.Limits{Destination: e.DestinationLimit, Origin: e.OriginLimit},
 	})
 }
 
@@ -120,11 +121,25 @@ func announce(a content.Announcement) (id string, body []byte, err error) {
 	return id, body, err
 }
 
-func parseTarget(allowsLoopback bool) func(string) (*url.URL, error) {
-	return func(raw string) (*url.URL, error) {
-		if allowsLoopback {
-			return egress.ParseTarget(raw, egress.AllowLoopback())
+// parseTarget takes the addresses that the stage allows, but for the API's own:
+// the public address, and what the gateway says of the request.
+func parseTarget(e runtime.API) func(context.Context, string) (*url.URL, error) {
+	return func(ctx context.Context, raw string) (*url.URL, error) {
+		gateway, _ := lambdahttp.GatewayOf(ctx)
+		options := []egress.TargetOption{egress.RefuseOwnAPI(egress.OwnAPI{
+			ID: gateway.APIID, Hosts: []string{gateway.Domain, hostOf(e.PublicAddress)},
+		})}
+		if e.AllowsLoopback {
+			options = append(options, egress.AllowLoopback())
 		}
-		return egress.ParseTarget(raw)
+		return egress.ParseTarget(raw, options...)
 	}
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }

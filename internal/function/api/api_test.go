@@ -205,11 +205,11 @@ func TestDestinationsAreKeptAndTheirDeliveriesReadThroughTheClient(t *testing.T)
 			client.UpdateDestinationParams{Project: project, Destination: id, IfMatch: client.NewOptString(`"1"`)})
 		refused(t, err, 412, "changed")
 
-		rotated := must[*client.RotatedSecret](t)(c.RotateDestinationSecret(t.Context(), client.OptRotateSecret{}, client.RotateDestinationSecretParams{Project: project, Destination: id}))
-		if rotated.Secret == secret || !rotated.PreviousUntil.Set {
+		rotated := must[*client.RotatedSecretHeaders](t)(c.RotateDestinationSecret(t.Context(), client.OptRotateSecret{}, client.RotateDestinationSecretParams{Project: project, Destination: id}))
+		if rotated.Response.Secret == secret || !rotated.Response.PreviousUntil.Set || rotated.ETag != `"3"` {
 			t.Errorf("rotated is %+v", rotated)
 		}
-		if err := c.RevokeOldDestinationSecret(t.Context(), client.RevokeOldDestinationSecretParams{Project: project, Destination: id}); err != nil {
+		if err := c.RevokeOldDestinationSecret(t.Context(), client.OptRevokeSecret{}, client.RevokeOldDestinationSecretParams{Project: project, Destination: id}); err != nil {
 			t.Fatal(err)
 		}
 		if d := must[*client.DestinationHeaders](t)(c.GetDestination(t.Context(), client.GetDestinationParams{Project: project, Destination: id})); d.Response.PreviousSecretUntil.Set {
@@ -305,11 +305,14 @@ func (s *stack) sealedAndNowhereElse(t *testing.T, project, id, secret string) {
 				if !ok {
 					continue
 				}
-				out, err := s.keys.Decrypt(t.Context(), &kms.DecryptInput{
-					KeyId: &s.key, CiphertextBlob: sealed.Value, EncryptionContext: map[string]string{"project": project, "destination": id},
-				})
-				if err == nil && (string(out.Plaintext) == secret || strings.Contains(string(out.Plaintext), "Bearer marked")) {
-					opened++
+				for _, of := range []map[string]string{
+					{"project": project, "destination": id, "purpose": "secret"},
+					{"project": project, "destination": id, "purpose": "headers", "origin": "https://www.example.com"},
+				} {
+					out, err := s.keys.Decrypt(t.Context(), &kms.DecryptInput{KeyId: &s.key, CiphertextBlob: sealed.Value, EncryptionContext: of})
+					if err == nil && (string(out.Plaintext) == secret || strings.Contains(string(out.Plaintext), "Bearer marked")) {
+						opened++
+					}
 				}
 			}
 		}

@@ -19,19 +19,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/sivchari/kumo"
 
 	"colophon/client"
 	"colophon/internal/access"
 	"colophon/internal/enginetest"
 	"colophon/internal/function/api"
+	"colophon/internal/kmstest"
 	"colophon/internal/store"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// keyServer is a KMS. Kumo's servers of one process share what they hold.
-var keyServer = sync.OnceValue(func() string { return kumo.NewServer().URL })
+var keyServer = sync.OnceValue(func() string { return kmstest.NewServer().URL })
 
 // stack is the api function over tables and a key of its own.
 type stack struct {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"io"
 	mathrand "math/rand/v2"
+	"net/url"
 
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -45,11 +46,21 @@ func New(getenv func(string) string, stdout io.Writer, observe func(store.Consum
 	if err != nil {
 		return nil, err
 	}
-	opener, err := sealing.NewOpener(sealing.OpenerConfig{Decrypt: kms.NewFromConfig(keys).Decrypt, Key: e.SealingKey, Clock: clock.Now})
+	metrics, err := runtime.NewMetrics(runtime.MetricsConfig{Writer: stdout, Namespace: e.Namespace, Clock: clock.Now})
 	if err != nil {
 		return nil, err
 	}
-	egressConfig := egress.Config{Clock: clock.Now, RuntimeAPI: getenv("AWS_LAMBDA_RUNTIME_API")}
+	opener, err := sealing.NewOpener(sealing.OpenerConfig{
+		Decrypt: kms.NewFromConfig(keys).Decrypt, Key: e.SealingKey, Clock: clock.Now,
+		OldContext: func() { metrics.Emit(map[string]float64{delivery.MetricOldSeals: 1}) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	egressConfig := egress.Config{
+		Clock: clock.Now, RuntimeAPI: getenv("AWS_LAMBDA_RUNTIME_API"),
+		Allow: []egress.TargetOption{egress.RefuseOwnAPI(egress.OwnAPI{ID: e.APIID, Hosts: []string{hostOf(e.PublicAddress)}})},
+	}
 	if e.AllowsLoopback {
 		egressConfig.Allow = append(egressConfig.Allow, egress.AllowLoopback())
 	}
@@ -58,10 +69,6 @@ func New(getenv func(string) string, stdout io.Writer, observe func(store.Consum
 		return nil, err
 	}
 	courier, err := delivery.NewCourier(delivery.CourierConfig{Opener: opener, Client: client, Clock: clock.Now})
-	if err != nil {
-		return nil, err
-	}
-	metrics, err := runtime.NewMetrics(runtime.MetricsConfig{Writer: stdout, Namespace: e.Namespace, Clock: clock.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -87,4 +94,12 @@ func New(getenv func(string) string, stdout io.Writer, observe func(store.Consum
 		QueueURL: e.QueueURL, SlowQueueURL: e.SlowQueue, Worker: worker, Slow: slow, Dead: dead,
 		ChangeVisibility: sqsClient.ChangeMessageVisibility, Log: log,
 	})
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }

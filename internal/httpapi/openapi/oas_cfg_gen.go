@@ -12,7 +12,8 @@ import (
 )
 
 var regexMap = map[string]ogenregex.Regexp{
-	"^[!-~]+$": ogenregex.MustCompile("^[!-~]+$"),
+	"^[!-~]+$":                     ogenregex.MustCompile("^[!-~]+$"),
+	"^whsec_[A-Za-z0-9+/]+={0,2}$": ogenregex.MustCompile("^whsec_[A-Za-z0-9+/]+={0,2}$"),
 }
 
 type (

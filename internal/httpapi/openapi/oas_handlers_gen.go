@@ -3675,10 +3675,6 @@ func (s *Server) handlePublishReleaseRequest(args [1]string, argsEscaped bool, w
 // with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
 // is none yet.
 //
-// The answer names the size and the digest of what was saved: compare them, or send `Content-Digest`,
-// and a document that was changed on its way is not saved. One of which no byte arrived is refused,
-// unless `Content-Digest` says that it is empty.
-//
 // `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 //
 // PUT /projects/{project}/document
@@ -3778,10 +3774,6 @@ func (s *Server) handlePutDocumentRequest(args [1]string, argsEscaped bool, w ht
 			Body:             request,
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
-				{
-					Name: "Content-Digest",
-					In:   "header",
-				}: params.ContentDigest,
 				{
 					Name: "If-Match",
 					In:   "header",
@@ -4311,7 +4303,9 @@ func (s *Server) handleResumeDestinationRequest(args [2]string, argsEscaped bool
 
 // handleRevokeOldDestinationSecretRequest handles revokeOldDestinationSecret operation.
 //
-// For when it got into wrong hands. What is sent from now on carries the new one's signature alone.
+// For when one got into wrong hands. Without a body, all replaced secrets end and only the newest
+// signs; `position` names one of the destination's `previousSecrets`. It takes effect within 15
+// seconds: an attempt that had begun may still carry the signature.
 //
 // POST /projects/{project}/destinations/{destination}/revoke-old-secret
 func (s *Server) handleRevokeOldDestinationSecretRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4384,17 +4378,36 @@ func (s *Server) handleRevokeOldDestinationSecretRequest(args [2]string, argsEsc
 	}
 
 	var rawBody []byte
+	request, rawBody, close, err := s.decodeRevokeOldDestinationSecretRequest(r)
+	if err != nil {
+		err = &ogenerrors.DecodeRequestError{
+			OperationContext: opErrContext,
+			Err:              err,
+		}
+		defer recordError("DecodeRequest", err)
+		s.cfg.ErrorHandler(ctx, w, r, err)
+		return
+	}
+	defer func() {
+		if err := close(); err != nil {
+			recordError("CloseRequest", err)
+		}
+	}()
 
 	var response *RevokeOldDestinationSecretNoContent
 	if m := s.cfg.Middleware; m != nil {
 		mreq := middleware.Request{
 			Context:          ctx,
 			OperationName:    RevokeOldDestinationSecretOperation,
-			OperationSummary: "Stop signing with the old secret",
+			OperationSummary: "Stop signing with replaced secrets",
 			OperationID:      "revokeOldDestinationSecret",
-			Body:             nil,
+			Body:             request,
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
+				{
+					Name: "If-Match",
+					In:   "header",
+				}: params.IfMatch,
 				{
 					Name: "project",
 					In:   "path",
@@ -4408,7 +4421,7 @@ func (s *Server) handleRevokeOldDestinationSecretRequest(args [2]string, argsEsc
 		}
 
 		type (
-			Request  = struct{}
+			Request  = OptRevokeSecret
 			Params   = RevokeOldDestinationSecretParams
 			Response = *RevokeOldDestinationSecretNoContent
 		)
@@ -4421,12 +4434,12 @@ func (s *Server) handleRevokeOldDestinationSecretRequest(args [2]string, argsEsc
 			mreq,
 			unpackRevokeOldDestinationSecretParams,
 			func(ctx context.Context, request Request, params Params) (response Response, err error) {
-				err = s.h.RevokeOldDestinationSecret(ctx, params)
+				err = s.h.RevokeOldDestinationSecret(ctx, request, params)
 				return response, err
 			},
 		)
 	} else {
-		err = s.h.RevokeOldDestinationSecret(ctx, params)
+		err = s.h.RevokeOldDestinationSecret(ctx, request, params)
 	}
 	if err != nil {
 		if errRes, ok := errors.Into[*ProblemStatusCodeWithHeaders](err); ok {
@@ -4456,8 +4469,13 @@ func (s *Server) handleRevokeOldDestinationSecretRequest(args [2]string, argsEsc
 
 // handleRotateDestinationSecretRequest handles rotateDestinationSecret operation.
 //
-// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
-// over, unless it is revoked at once.
+// The answer shows the new secret, once. The replaced one goes on signing for 24 hours in addition to
+// it, so that receivers can change over, unless it is revoked at once. At most three replaced secrets
+// sign at the same time, each until its own end; a rotation that would make it four is answered 409
+// `too-many-secrets`, with the time of the first end.
+//
+// A caller that brings the `secret` can send the same request again: where it is the current secret
+// already, nothing changes and the answer is the same, whatever `If-Match` says.
 //
 // POST /projects/{project}/destinations/{destination}/rotate-secret
 func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {
@@ -4546,16 +4564,20 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 		}
 	}()
 
-	var response *RotatedSecret
+	var response *RotatedSecretHeaders
 	if m := s.cfg.Middleware; m != nil {
 		mreq := middleware.Request{
 			Context:          ctx,
 			OperationName:    RotateDestinationSecretOperation,
-			OperationSummary: "Make a new signing secret",
+			OperationSummary: "Replace the signing secret",
 			OperationID:      "rotateDestinationSecret",
 			Body:             request,
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
+				{
+					Name: "If-Match",
+					In:   "header",
+				}: params.IfMatch,
 				{
 					Name: "project",
 					In:   "path",
@@ -4571,7 +4593,7 @@ func (s *Server) handleRotateDestinationSecretRequest(args [2]string, argsEscape
 		type (
 			Request  = OptRotateSecret
 			Params   = RotateDestinationSecretParams
-			Response = *RotatedSecret
+			Response = *RotatedSecretHeaders
 		)
 		response, err = middleware.HookMiddleware[
 			Request,
@@ -4767,6 +4789,9 @@ func (s *Server) handleTryNowRequest(args [3]string, argsEscaped bool, w http.Re
 // handleUpdateDestinationRequest handles updateDestination operation.
 //
 // What is not named stays. Headers are replaced as a whole, because nobody can read the old values.
+// They are never sent to another host than the one they were given for: where the address moves to
+// another scheme, host or port and there are headers, `headers` must be given too (`{}` removes them),
+// else the answer is 400 with the field `headers`. The signing secret stays.
 //
 // PATCH /projects/{project}/destinations/{destination}
 func (s *Server) handleUpdateDestinationRequest(args [2]string, argsEscaped bool, w http.ResponseWriter, r *http.Request) {

@@ -4068,8 +4068,6 @@ func decodePublishReleaseParams(args [1]string, argsEscaped bool, r *http.Reques
 
 // PutDocumentParams is parameters of putDocument operation.
 type PutDocumentParams struct {
-	// The digest of the body (RFC 9530), sha-256 or sha-512. Other algorithms are not looked at.
-	ContentDigest OptString `json:",omitempty,omitzero"`
 	// The ETag that was read; the request is carried out only on that version (else 412).
 	IfMatch OptString `json:",omitempty,omitzero"`
 	// When reading, an ETag that is already at hand (304). When saving, only `*`, which means that there
@@ -4082,15 +4080,6 @@ type PutDocumentParams struct {
 }
 
 func unpackPutDocumentParams(packed middleware.Parameters) (params PutDocumentParams) {
-	{
-		key := middleware.ParameterKey{
-			Name: "Content-Digest",
-			In:   "header",
-		}
-		if v, ok := packed[key]; ok {
-			params.ContentDigest = v.(OptString)
-		}
-	}
 	{
 		key := middleware.ParameterKey{
 			Name: "If-Match",
@@ -4129,45 +4118,6 @@ func unpackPutDocumentParams(packed middleware.Parameters) (params PutDocumentPa
 func decodePutDocumentParams(args [1]string, argsEscaped bool, r *http.Request) (params PutDocumentParams, _ error) {
 	q := uri.NewQueryDecoder(r.URL.Query())
 	h := uri.NewHeaderDecoder(r.Header)
-	// Decode header: Content-Digest.
-	if err := func() error {
-		cfg := uri.HeaderParameterDecodingConfig{
-			Name:    "Content-Digest",
-			Explode: false,
-		}
-		if err := h.HasParam(cfg); err == nil {
-			if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
-				var paramsDotContentDigestVal string
-				if err := func() error {
-					val, err := d.DecodeValue()
-					if err != nil {
-						return err
-					}
-
-					c, err := conv.ToString(val)
-					if err != nil {
-						return err
-					}
-
-					paramsDotContentDigestVal = c
-					return nil
-				}(); err != nil {
-					return err
-				}
-				params.ContentDigest.SetTo(paramsDotContentDigestVal)
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}(); err != nil {
-		return params, &ogenerrors.DecodeParamError{
-			Name: "Content-Digest",
-			In:   "header",
-			Err:  err,
-		}
-	}
 	// Decode header: If-Match.
 	if err := func() error {
 		cfg := uri.HeaderParameterDecodingConfig{
@@ -4838,6 +4788,8 @@ func decodeResumeDestinationParams(args [2]string, argsEscaped bool, r *http.Req
 
 // RevokeOldDestinationSecretParams is parameters of revokeOldDestinationSecret operation.
 type RevokeOldDestinationSecretParams struct {
+	// The ETag that was read; the request is carried out only on that version (else 412).
+	IfMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
 	// A destination's id.
@@ -4845,6 +4797,15 @@ type RevokeOldDestinationSecretParams struct {
 }
 
 func unpackRevokeOldDestinationSecretParams(packed middleware.Parameters) (params RevokeOldDestinationSecretParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "If-Match",
+			In:   "header",
+		}
+		if v, ok := packed[key]; ok {
+			params.IfMatch = v.(OptString)
+		}
+	}
 	{
 		key := middleware.ParameterKey{
 			Name: "project",
@@ -4863,6 +4824,73 @@ func unpackRevokeOldDestinationSecretParams(packed middleware.Parameters) (param
 }
 
 func decodeRevokeOldDestinationSecretParams(args [2]string, argsEscaped bool, r *http.Request) (params RevokeOldDestinationSecretParams, _ error) {
+	h := uri.NewHeaderDecoder(r.Header)
+	// Decode header: If-Match.
+	if err := func() error {
+		cfg := uri.HeaderParameterDecodingConfig{
+			Name:    "If-Match",
+			Explode: false,
+		}
+		if err := h.HasParam(cfg); err == nil {
+			if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotIfMatchVal string
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotIfMatchVal = c
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.IfMatch.SetTo(paramsDotIfMatchVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.IfMatch.Get(); ok {
+					if err := func() error {
+						if err := (validate.String{
+							MinLength:     1,
+							MinLengthSet:  true,
+							MaxLength:     256,
+							MaxLengthSet:  true,
+							Email:         false,
+							Hostname:      false,
+							Regex:         nil,
+							MinNumeric:    0,
+							MinNumericSet: false,
+							MaxNumeric:    0,
+							MaxNumericSet: false,
+						}).Validate(string(value)); err != nil {
+							return errors.Wrap(err, "string")
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "If-Match",
+			In:   "header",
+			Err:  err,
+		}
+	}
 	// Decode path: project.
 	if err := func() error {
 		param := args[0]
@@ -4958,6 +4986,8 @@ func decodeRevokeOldDestinationSecretParams(args [2]string, argsEscaped bool, r 
 
 // RotateDestinationSecretParams is parameters of rotateDestinationSecret operation.
 type RotateDestinationSecretParams struct {
+	// The ETag that was read; the request is carried out only on that version (else 412).
+	IfMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
 	// A destination's id.
@@ -4965,6 +4995,15 @@ type RotateDestinationSecretParams struct {
 }
 
 func unpackRotateDestinationSecretParams(packed middleware.Parameters) (params RotateDestinationSecretParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "If-Match",
+			In:   "header",
+		}
+		if v, ok := packed[key]; ok {
+			params.IfMatch = v.(OptString)
+		}
+	}
 	{
 		key := middleware.ParameterKey{
 			Name: "project",
@@ -4983,6 +5022,73 @@ func unpackRotateDestinationSecretParams(packed middleware.Parameters) (params R
 }
 
 func decodeRotateDestinationSecretParams(args [2]string, argsEscaped bool, r *http.Request) (params RotateDestinationSecretParams, _ error) {
+	h := uri.NewHeaderDecoder(r.Header)
+	// Decode header: If-Match.
+	if err := func() error {
+		cfg := uri.HeaderParameterDecodingConfig{
+			Name:    "If-Match",
+			Explode: false,
+		}
+		if err := h.HasParam(cfg); err == nil {
+			if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotIfMatchVal string
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotIfMatchVal = c
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.IfMatch.SetTo(paramsDotIfMatchVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := func() error {
+				if value, ok := params.IfMatch.Get(); ok {
+					if err := func() error {
+						if err := (validate.String{
+							MinLength:     1,
+							MinLengthSet:  true,
+							MaxLength:     256,
+							MaxLengthSet:  true,
+							Email:         false,
+							Hostname:      false,
+							Regex:         nil,
+							MinNumeric:    0,
+							MinNumericSet: false,
+							MaxNumeric:    0,
+							MaxNumericSet: false,
+						}).Validate(string(value)); err != nil {
+							return errors.Wrap(err, "string")
+						}
+						return nil
+					}(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "If-Match",
+			In:   "header",
+			Err:  err,
+		}
+	}
 	// Decode path: project.
 	if err := func() error {
 		param := args[0]

@@ -134,7 +134,7 @@ func encodeGetDestinationResponse(response *DestinationHeaders, w http.ResponseW
 func encodeGetDocumentResponse(response GetDocumentRes, w http.ResponseWriter) error {
 	switch response := response.(type) {
 	case *GetDocumentOKHeaders:
-		w.Header().Set("Access-Control-Expose-Headers", "Etag,Repr-Digest")
+		w.Header().Set("Access-Control-Expose-Headers", "Etag")
 		// Encoding response headers.
 		{
 			h := uri.NewHeaderEncoder(w.Header())
@@ -172,18 +172,6 @@ func encodeGetDocumentResponse(response GetDocumentRes, w http.ResponseWriter) e
 					return e.EncodeValue(conv.StringToString(response.LastModified))
 				}); err != nil {
 					return errors.Wrap(err, "encode Last-Modified header")
-				}
-			}
-			// Encode "Repr-Digest" header.
-			{
-				cfg := uri.HeaderParameterEncodingConfig{
-					Name:    "Repr-Digest",
-					Explode: false,
-				}
-				if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
-					return e.EncodeValue(conv.StringToString(response.ReprDigest))
-				}); err != nil {
-					return errors.Wrap(err, "encode Repr-Digest header")
 				}
 			}
 		}
@@ -292,7 +280,7 @@ func encodeGetReleaseResponse(response *Release, w http.ResponseWriter) error {
 }
 
 func encodeGetReleaseDocumentResponse(response *GetReleaseDocumentOKHeaders, w http.ResponseWriter) error {
-	w.Header().Set("Access-Control-Expose-Headers", "Etag,Repr-Digest")
+	w.Header().Set("Access-Control-Expose-Headers", "Etag")
 	// Encoding response headers.
 	{
 		h := uri.NewHeaderEncoder(w.Header())
@@ -318,18 +306,6 @@ func encodeGetReleaseDocumentResponse(response *GetReleaseDocumentOKHeaders, w h
 				return e.EncodeValue(conv.StringToString(response.ETag))
 			}); err != nil {
 				return errors.Wrap(err, "encode ETag header")
-			}
-		}
-		// Encode "Repr-Digest" header.
-		{
-			cfg := uri.HeaderParameterEncodingConfig{
-				Name:    "Repr-Digest",
-				Explode: false,
-			}
-			if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
-				return e.EncodeValue(conv.StringToString(response.ReprDigest))
-			}); err != nil {
-				return errors.Wrap(err, "encode Repr-Digest header")
 			}
 		}
 	}
@@ -612,12 +588,29 @@ func encodeRevokeOldDestinationSecretResponse(response *RevokeOldDestinationSecr
 	return nil
 }
 
-func encodeRotateDestinationSecretResponse(response *RotatedSecret, w http.ResponseWriter) error {
+func encodeRotateDestinationSecretResponse(response *RotatedSecretHeaders, w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Access-Control-Expose-Headers", "Etag")
+	// Encoding response headers.
+	{
+		h := uri.NewHeaderEncoder(w.Header())
+		// Encode "ETag" header.
+		{
+			cfg := uri.HeaderParameterEncodingConfig{
+				Name:    "ETag",
+				Explode: false,
+			}
+			if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+				return e.EncodeValue(conv.StringToString(response.ETag))
+			}); err != nil {
+				return errors.Wrap(err, "encode ETag header")
+			}
+		}
+	}
 	w.WriteHeader(200)
 
 	e := new(jx.Encoder)
-	response.Encode(e)
+	response.Response.Encode(e)
 	if _, err := e.WriteTo(w); err != nil {
 		return errors.Wrap(err, "write")
 	}

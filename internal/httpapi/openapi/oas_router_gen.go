@@ -55,10 +55,10 @@ var (
 		"POST": "Authorization",
 	}
 	rn38AllowedHeaders = map[string]string{
-		"POST": "Authorization",
+		"POST": "Authorization,Content-Type,If-Match",
 	}
 	rn40AllowedHeaders = map[string]string{
-		"POST": "Authorization,Content-Type",
+		"POST": "Authorization,Content-Type,If-Match",
 	}
 	rn9AllowedHeaders = map[string]string{
 		"POST": "Authorization",
@@ -69,7 +69,7 @@ var (
 	rn11AllowedHeaders = map[string]string{
 		"DELETE": "Authorization,If-Match",
 		"GET":    "Authorization,If-None-Match",
-		"PUT":    "Authorization,Content-Digest,Content-Type,If-Match,If-None-Match",
+		"PUT":    "Authorization,Content-Type,If-Match,If-None-Match",
 	}
 	rn28AllowedHeaders = map[string]string{
 		"GET": "Authorization",
@@ -694,7 +694,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 															s.notAllowed(w, r, notAllowedParams{
 																allowedMethods: "POST",
 																allowedHeaders: rn38AllowedHeaders,
-																acceptPost:     "",
+																acceptPost:     "application/json",
 																acceptPatch:    "",
 															})
 														}
@@ -1696,7 +1696,7 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 														switch method {
 														case "POST":
 															r.name = RevokeOldDestinationSecretOperation
-															r.summary = "Stop signing with the old secret"
+															r.summary = "Stop signing with replaced secrets"
 															r.operationID = "revokeOldDestinationSecret"
 															r.operationGroup = ""
 															r.pathPattern = "/projects/{project}/destinations/{destination}/revoke-old-secret"
@@ -1723,7 +1723,7 @@ func (s *Server) FindPath(method string, u *url.URL) (r Route, _ bool) {
 													switch method {
 													case "POST":
 														r.name = RotateDestinationSecretOperation
-														r.summary = "Make a new signing secret"
+														r.summary = "Replace the signing secret"
 														r.operationID = "rotateDestinationSecret"
 														r.operationGroup = ""
 														r.pathPattern = "/projects/{project}/destinations/{destination}/rotate-secret"

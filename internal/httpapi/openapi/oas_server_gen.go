@@ -171,10 +171,6 @@ type Handler interface {
 	// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
 	// is none yet.
 	//
-	// The answer names the size and the digest of what was saved: compare them, or send `Content-Digest`,
-	// and a document that was changed on its way is not saved. One of which no byte arrived is refused,
-	// unless `Content-Digest` says that it is empty.
-	//
 	// `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 	//
 	// PUT /projects/{project}/document
@@ -205,17 +201,24 @@ type Handler interface {
 	ResumeDestination(ctx context.Context, params ResumeDestinationParams) (*ResumedDestination, error)
 	// RevokeOldDestinationSecret implements revokeOldDestinationSecret operation.
 	//
-	// For when it got into wrong hands. What is sent from now on carries the new one's signature alone.
+	// For when one got into wrong hands. Without a body, all replaced secrets end and only the newest
+	// signs; `position` names one of the destination's `previousSecrets`. It takes effect within 15
+	// seconds: an attempt that had begun may still carry the signature.
 	//
 	// POST /projects/{project}/destinations/{destination}/revoke-old-secret
-	RevokeOldDestinationSecret(ctx context.Context, params RevokeOldDestinationSecretParams) error
+	RevokeOldDestinationSecret(ctx context.Context, req OptRevokeSecret, params RevokeOldDestinationSecretParams) error
 	// RotateDestinationSecret implements rotateDestinationSecret operation.
 	//
-	// The answer shows it, once. The old one signs beside it for 24 hours, so that receivers can change
-	// over, unless it is revoked at once.
+	// The answer shows the new secret, once. The replaced one goes on signing for 24 hours in addition to
+	// it, so that receivers can change over, unless it is revoked at once. At most three replaced secrets
+	// sign at the same time, each until its own end; a rotation that would make it four is answered 409
+	// `too-many-secrets`, with the time of the first end.
+	//
+	// A caller that brings the `secret` can send the same request again: where it is the current secret
+	// already, nothing changes and the answer is the same, whatever `If-Match` says.
 	//
 	// POST /projects/{project}/destinations/{destination}/rotate-secret
-	RotateDestinationSecret(ctx context.Context, req OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecret, error)
+	RotateDestinationSecret(ctx context.Context, req OptRotateSecret, params RotateDestinationSecretParams) (*RotatedSecretHeaders, error)
 	// TryNow implements tryNow operation.
 	//
 	// The pending try is made now instead of later. It adds no try.
@@ -225,6 +228,9 @@ type Handler interface {
 	// UpdateDestination implements updateDestination operation.
 	//
 	// What is not named stays. Headers are replaced as a whole, because nobody can read the old values.
+	// They are never sent to another host than the one they were given for: where the address moves to
+	// another scheme, host or port and there are headers, `headers` must be given too (`{}` removes them),
+	// else the answer is 400 with the field `headers`. The signing secret stays.
 	//
 	// PATCH /projects/{project}/destinations/{destination}
 	UpdateDestination(ctx context.Context, req *DestinationChange, params UpdateDestinationParams) (*DestinationHeaders, error)

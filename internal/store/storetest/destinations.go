@@ -34,6 +34,7 @@ func Destinations(t *testing.T, fresh func(t *testing.T) Place) {
 		"ADamagedDestinationCanBeRemoved":                   removedDamaged,
 		"APauseMovesTheSlot":                                paused,
 		"SettingsAreReplacedAsTheyWereRead":                 reset,
+		"SealedValuesKeepTheContextTheyWereSealedUnder":     sealedValues,
 		"ARedeliveryStartsARound":                           requeued,
 		"ARedeliveryOfWhatHasMovedIsRefused":                requeuedMoved,
 		"AResultOfAnOlderRoundIsRefusedAfterARedelivery":    requeuedInFlight,
@@ -104,10 +105,28 @@ func newPeople(t *testing.T, place Place) *people {
 // token names a write; those of one account must differ.
 func (p *people) token() string { return rand.Text() }
 
+func sealed(text string) delivery.Sealed {
+	return delivery.Sealed{Bytes: []byte(text), Context: delivery.SealedForPurpose}
+}
+
+// sealedBefore is what an older version sealed.
+func sealedBefore(text string) delivery.Sealed {
+	return delivery.Sealed{Bytes: []byte(text), Context: delivery.SealedForDestination}
+}
+
+// previous are replaced secrets, each an hour nearer to its end.
+func previous(secrets ...delivery.Sealed) []delivery.PreviousSecret {
+	var list []delivery.PreviousSecret
+	for i, secret := range secrets {
+		list = append(list, delivery.PreviousSecret{Sealed: secret, Until: noon.Add(time.Duration(24-i) * time.Hour)})
+	}
+	return list
+}
+
 func settings() delivery.Settings {
 	return delivery.Settings{
-		Name: "Site", URL: "https://a.example.org/hook?key=marked", Secret: []byte("sealed secret"),
-		Headers: []byte("sealed headers"), HeaderNames: []string{"Authorization"}, Version: 1, CreatedAt: noon, UpdatedAt: noon,
+		Name: "Site", URL: "https://a.example.org/hook?key=marked", Secret: sealed("sealed secret"), SecretFingerprint: []byte("fingerprint"),
+		Headers: sealed("sealed headers"), HeaderNames: []string{"Authorization"}, Version: 1, CreatedAt: noon, UpdatedAt: noon,
 	}
 }
 
@@ -263,7 +282,7 @@ func removing(p destination.Project) destination.Removing {
 func removed(t *testing.T, p *people) {
 	p.commit(t, destination.Switching{Destination: in, From: delivery.SlotActive, To: delivery.SlotPaused, By: delivery.PausedByPerson})
 	rotated := settings()
-	rotated.Previous, rotated.PreviousUntil, rotated.Version = []byte("sealed before"), noon.Add(time.Hour), 2
+	rotated.Previous, rotated.Version = previous(sealed("newest"), sealedBefore("older"), sealed("oldest")), 2
 	p.commit(t, destination.Resetting{Destination: in, Version: 1, Settings: rotated})
 
 	o := removing(p.project(t))
@@ -332,7 +351,7 @@ func removedDamaged(t *testing.T, p *people) {
 	o.Damaged = true
 	p.commit(t, o)
 	h := p.holding(t, in.ID)
-	if h.Slot.State != delivery.SlotRemoved || h.Slot.Version < 2 || h.Settings.URL != "" || h.Settings.Secret != nil || h.Settings.Version == 0 {
+	if h.Slot.State != delivery.SlotRemoved || h.Slot.Version < 2 || h.Settings.URL != "" || !h.Settings.Secret.IsZero() || h.Settings.Version == 0 {
 		t.Errorf("destination: %+v", h)
 	}
 	if ids := p.project(t).Destinations; len(ids) != 0 {
@@ -380,8 +399,8 @@ func paused(t *testing.T, p *people) {
 
 func reset(t *testing.T, p *people) {
 	s := settings()
-	s.Name, s.Previous, s.PreviousUntil, s.Secret = "Renamed", s.Secret, noon.Add(time.Hour), []byte("sealed anew")
-	s.Headers, s.HeaderNames, s.Version, s.UpdatedAt = nil, nil, 2, noon.Add(time.Minute)
+	s.Name, s.Previous, s.Secret = "Renamed", previous(s.Secret), sealed("sealed anew")
+	s.Headers, s.HeaderNames, s.Version, s.UpdatedAt = delivery.Sealed{}, nil, 2, noon.Add(time.Minute)
 	o := destination.Resetting{Destination: in, Version: 1, Settings: s}
 	p.commit(t, o)
 	if got := p.holding(t, in.ID).Settings; !reflect.DeepEqual(got, s) {
@@ -390,6 +409,26 @@ func reset(t *testing.T, p *people) {
 	p.refuse(t, o)
 	o.Destination.ID = "dst_9"
 	p.refuse(t, o)
+}
+
+// sealedValues are read with the context that each was sealed under; one that
+// says none is of before there was more than one.
+func sealedValues(t *testing.T, p *people) {
+	s := settings()
+	s.Headers, s.Previous, s.Version = sealedBefore("headers"), previous(sealedBefore("newest"), sealed("older"), sealedBefore("oldest")), 2
+	p.commit(t, destination.Resetting{Destination: in, Version: 1, Settings: s})
+	if got := p.holding(t, in.ID).Settings; !reflect.DeepEqual(got, s) {
+		t.Errorf("got  %+v\nwant %+v", got, s)
+	}
+	item := p.item(t, "SETTINGS")
+	delete(item, "seal")
+	delete(item, "olderSecrets")
+	delete(item, "secretFingerprint")
+	p.put(t, "SETTINGS", item)
+	s.Secret, s.Previous, s.SecretFingerprint = sealedBefore("sealed secret"), s.Previous[:1], nil
+	if got := p.holding(t, in.ID).Settings; !reflect.DeepEqual(got, s) {
+		t.Errorf("an item of before:\ngot  %+v\nwant %+v", got, s)
+	}
 }
 
 func requeueing(r delivery.Reading, over int64) destination.Requeueing {
@@ -421,8 +460,8 @@ func requeued(t *testing.T, p *people) {
 			t.Errorf("%s is still there: %v", gone, v)
 		}
 	}
-	if until, err := p.destinations.SpentUntil(t.Context(), in); err != nil || !until.Equal(o.Spending.Until) {
-		t.Errorf("allowance: %v, %v", until, err)
+	if spent, err := p.destinations.Spent(t.Context(), in, ""); err != nil || spent != (destination.Spent{Until: spent.Until}) || !spent.Until.Equal(o.Spending.Until) {
+		t.Errorf("allowance: %+v, %v", spent, err)
 	}
 	p.attempt(t, 1, arrives)
 	d := p.read(t, 1).Rang
@@ -539,20 +578,44 @@ func settled(t *testing.T, p *people) {
 }
 
 func spent(t *testing.T, p *people) {
-	if until, err := p.destinations.SpentUntil(t.Context(), in); err != nil || !until.IsZero() {
-		t.Fatalf("unused: %v, %v", until, err)
+	const origin = "https://a.example.org"
+	read := func() destination.Spent {
+		t.Helper()
+		spent, err := p.destinations.Spent(t.Context(), in, origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return spent
 	}
-	first := destination.Testing{Test: test("t1"), Spending: destination.Spending{Until: noon.Add(time.Minute)}}
+	if spent := read(); spent != (destination.Spent{Origin: origin}) {
+		t.Fatalf("unused: %+v", spent)
+	}
+	first := destination.Testing{Test: test("t1"), Spending: destination.Spending{
+		Until: noon.Add(time.Minute), Origin: origin, OriginUntil: noon.Add(6 * time.Second),
+	}}
 	p.commit(t, first)
 	again := destination.Testing{Test: test("t2"), Spending: first.Spending}
 	p.refuse(t, again)
-	again.Spending = destination.Spending{Was: noon.Add(time.Minute), Until: noon.Add(2 * time.Minute)}
+	again.Spending.Was, again.Spending.Until = first.Spending.Until, noon.Add(2*time.Minute)
+	p.refuse(t, again) // the origin's was taken from too
+	again.Spending.OriginWas, again.Spending.OriginUntil = first.Spending.OriginUntil, noon.Add(12*time.Second)
 	p.commit(t, again)
-	if until, err := p.destinations.SpentUntil(t.Context(), in); err != nil || !until.Equal(noon.Add(2*time.Minute)) {
-		t.Errorf("used twice: %v, %v", until, err)
+	if spent := read(); !spent.Until.Equal(noon.Add(2*time.Minute)) || !spent.OriginUntil.Equal(noon.Add(12*time.Second)) {
+		t.Errorf("used twice: %+v", spent)
 	}
 	if v, want := p.item(t, "LIMIT")["expiresAt"], store.Number(noon.Add(2*time.Minute).Unix()); !reflect.DeepEqual(v, want) {
 		t.Errorf("it expires at %v", v)
+	}
+	// It is the project's: it outlasts the destination, and holds for others of it.
+	p.commit(t, removing(p.project(t)))
+	if spent := read(); !spent.OriginUntil.Equal(noon.Add(12 * time.Second)) {
+		t.Errorf("after the destination was removed: %+v", spent)
+	}
+	for _, other := range []struct{ project, origin string }{{"prj_other", origin}, {in.Project, "https://b.example.org"}} {
+		spent, err := p.destinations.Spent(t.Context(), delivery.Destination{Project: other.project, ID: "dst_9"}, other.origin)
+		if err != nil || spent != (destination.Spent{Origin: other.origin}) {
+			t.Errorf("%+v: %+v, %v", other, spent, err)
+		}
 	}
 }
 

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from colophon_localstack import allowed
 from colophon_localstack.stack import docker, host, logs
 from colophon_localstack.stack.deployment import Deployment
 from colophon_localstack.stack.settings import DEFAULT_PORT, REGION, ROOT, Failed, Settings, free_port
@@ -67,8 +66,6 @@ def parser() -> argparse.ArgumentParser:
     one = command("run", run, "a stack of its own on a free port for one command, ended after it")
     deploys(one)
     one.add_argument("--bare", action="store_true", help="without a deployment: the command makes its own")
-    one.add_argument("--allow", type=Path, nargs="+", action="extend", default=[], metavar="FILE",
-                     help="programs, or zips with a bootstrap, that functions may run besides those of --functions")
     one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
     return commands
 
@@ -142,11 +139,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options, free_port())
     returncode = 1
     try:
-        if options.bare:
-            start_bare(settings)
-        else:
-            bring_up(settings)
-        allowed.allow(settings.allowed_file, [digest_of(called_from() / program) for program in options.allow])
+        (start_bare if options.bare else bring_up)(settings)
         returncode = run_beside(settings, command)
         return returncode
     finally:
@@ -155,13 +148,6 @@ def run(options: argparse.Namespace) -> int:
             shutil.rmtree(settings.folder, ignore_errors=True)
         else:
             print(f"colophon: the stack's log is kept in {settings.folder}", file=sys.stderr)
-
-
-def digest_of(program: Path) -> str:
-    try:
-        return allowed.digest_of(program)
-    except (OSError, KeyError):
-        raise Failed(f"{program} is neither a program nor a zip with a bootstrap in it.") from None
 
 
 def command_of(options: argparse.Namespace) -> list[str]:
@@ -244,7 +230,7 @@ def chosen_mode(settings: Settings) -> str:
 @contextlib.contextmanager
 def only_one(settings: Settings) -> Iterator[None]:
     """Two commands on the same port take their turns."""
-    settings.make_folder()
+    settings.folder.mkdir(parents=True, exist_ok=True)
     with (settings.folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
