@@ -117,7 +117,7 @@ test-sam: install install-sam # sam builds the same bytes as make build, and dep
 	cmp build/outbox-stream/bootstrap .aws-sam/build/OutboxStreamFunction/bootstrap
 	cmp build/deliver/bootstrap .aws-sam/build/DeliverFunction/bootstrap
 	cmp build/sweep/bootstrap .aws-sam/build/SweepFunction/bootstrap
-	$(STACK) run --bare -- bash -e -c '\
+	$(STACK) run --bare --allow .aws-sam/build/*/bootstrap -- bash -e -c '\
 	  $(SAM) deploy --config-env local; \
 	  go run ./cmd/colophon demo --stack colophon-local'
 

@@ -17,6 +17,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/lambda v1.115.0
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.53.0
 	github.com/aws/smithy-go v1.28.9
+	github.com/dunglas/httpsfv v1.1.2
 	github.com/go-analyze/charts v0.6.4
 	github.com/go-faster/errors v0.8.0
 	github.com/go-faster/jx v1.2.0

@@ -49,7 +49,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// New makes a client.
+// New makes a client. It sends a digest of each body.
 func New(c Config) (*Client, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func New(c Config) (*Client, error) {
 		sender = *c.HTTP
 	}
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return ErrRedirected }
-	return NewClient(c.Address, bearerToken(c.Token), WithClient(&sender))
+	return NewClient(c.Address, bearerToken(c.Token), WithClient(digesting{&sender}))
 }
 
 type bearerToken string

@@ -185,6 +185,10 @@ type Invoker interface {
 	// with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
 	// is none yet.
 	//
+	// The answer names the size and the digest of what was saved: compare them, or send `Content-Digest`,
+	// and a document that was changed on its way is not saved. One of which no byte arrived is refused,
+	// unless `Content-Digest` says that it is empty.
+	//
 	// `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 	//
 	// PUT /projects/{project}/document
@@ -3270,6 +3274,10 @@ func (c *Client) sendPublishRelease(ctx context.Context, request OptPublish, par
 // with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
 // is none yet.
 //
+// The answer names the size and the digest of what was saved: compare them, or send `Content-Digest`,
+// and a document that was changed on its way is not saved. One of which no byte arrived is refused,
+// unless `Content-Digest` says that it is empty.
+//
 // `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 //
 // PUT /projects/{project}/document
@@ -3330,6 +3338,20 @@ func (c *Client) sendPutDocument(ctx context.Context, request *PutDocumentReqWit
 	}
 
 	h := uri.NewHeaderEncoder(r.Header)
+	{
+		cfg := uri.HeaderParameterEncodingConfig{
+			Name:    "Content-Digest",
+			Explode: false,
+		}
+		if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+			if val, ok := params.ContentDigest.Get(); ok {
+				return e.EncodeValue(conv.StringToString(val))
+			}
+			return nil
+		}); err != nil {
+			return res, errors.Wrap(err, "encode header")
+		}
+	}
 	{
 		cfg := uri.HeaderParameterEncodingConfig{
 			Name:    "If-Match",

@@ -215,6 +215,8 @@ type PublishReleaseParams struct {
 
 // PutDocumentParams is parameters of putDocument operation.
 type PutDocumentParams struct {
+	// The digest of the body (RFC 9530), sha-256 or sha-512. Other algorithms are not looked at.
+	ContentDigest OptString `json:",omitempty,omitzero"`
 	// The ETag that was read; the request is carried out only on that version (else 412).
 	IfMatch OptString `json:",omitempty,omitzero"`
 	// When reading, an ETag that is already at hand (304). When saving, only `*`, which means that there

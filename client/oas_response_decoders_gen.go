@@ -1497,6 +1497,38 @@ func decodeGetDocumentResponse(resp *http.Response) (res GetDocumentRes, _ error
 					return res, errors.Wrap(err, "parse Last-Modified header")
 				}
 			}
+			// Parse "Repr-Digest" header.
+			{
+				cfg := uri.HeaderParameterDecodingConfig{
+					Name:    "Repr-Digest",
+					Explode: false,
+				}
+				if err := func() error {
+					if err := h.HasParam(cfg); err == nil {
+						if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
+							val, err := d.DecodeValue()
+							if err != nil {
+								return err
+							}
+
+							c, err := conv.ToString(val)
+							if err != nil {
+								return err
+							}
+
+							wrapper.ReprDigest = c
+							return nil
+						}); err != nil {
+							return err
+						}
+					} else {
+						return err
+					}
+					return nil
+				}(); err != nil {
+					return res, errors.Wrap(err, "parse Repr-Digest header")
+				}
+			}
 			return &wrapper, nil
 		default:
 			return res, validate.InvalidContentType(ct)
@@ -2717,6 +2749,38 @@ func decodeGetReleaseDocumentResponse(resp *http.Response) (res *GetReleaseDocum
 					return nil
 				}(); err != nil {
 					return res, errors.Wrap(err, "parse ETag header")
+				}
+			}
+			// Parse "Repr-Digest" header.
+			{
+				cfg := uri.HeaderParameterDecodingConfig{
+					Name:    "Repr-Digest",
+					Explode: false,
+				}
+				if err := func() error {
+					if err := h.HasParam(cfg); err == nil {
+						if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
+							val, err := d.DecodeValue()
+							if err != nil {
+								return err
+							}
+
+							c, err := conv.ToString(val)
+							if err != nil {
+								return err
+							}
+
+							wrapper.ReprDigest = c
+							return nil
+						}); err != nil {
+							return err
+						}
+					} else {
+						return err
+					}
+					return nil
+				}(); err != nil {
+					return res, errors.Wrap(err, "parse Repr-Digest header")
 				}
 			}
 			return &wrapper, nil

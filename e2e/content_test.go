@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"io"
@@ -66,8 +67,46 @@ func TestADocumentOfBytesThatAreNoTextIsRefusedWhateverItsType(t *testing.T) {
 	}
 }
 
-// put saves a document with exactly this type, or none.
-func (p *project) put(t testing.TB, path, kind, content string) (*http.Response, []byte) {
+func digestOf(content string) string {
+	digest := sha256.Sum256([]byte(content))
+	return "sha-256=:" + base64.StdEncoding.EncodeToString(digest[:]) + ":"
+}
+
+func TestABodyThatIsNotTheOneThatItsDigestNamesIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	const guide = "# Guide\n"
+	for name, row := range map[string]struct{ kind, content, digest string }{
+		"changed":               {"text/markdown", "# guide\n", digestOf(guide)},
+		"a form that was eaten": {"application/x-www-form-urlencoded", "", digestOf(guide)},
+		"lost":                  {"text/markdown", "", digestOf(guide)},
+		"empty":                 {"text/markdown", "", ""},
+		"malformed":             {"text/markdown", guide, "sha-256=abc"},
+	} {
+		path := strings.ReplaceAll(name, " ", "-") + ".md"
+		if refused, text := p.put(t, path, row.kind, row.content, "Content-Digest", row.digest); refused.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: answered %d: %s, want 400", name, refused.StatusCode, text)
+		}
+		_, err := p.api.GetDocument(t.Context(), client.GetDocumentParams{Project: p.id, Path: path})
+		if problem := client.AsProblem(err); problem == nil || problem.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: read with %v, want 404", name, err)
+		}
+	}
+	for name, content := range map[string]string{"right": guide, "meant to be empty": ""} {
+		path := strings.ReplaceAll(name, " ", "-") + ".md"
+		if saved, text := p.put(t, path, "", content, "Content-Digest", digestOf(content)); saved.StatusCode != http.StatusCreated {
+			t.Errorf("%s: answered %d: %s", name, saved.StatusCode, text)
+		}
+		kept, err := p.api.GetDocument(t.Context(), client.GetDocumentParams{Project: p.id, Path: path})
+		must(t, err)
+		if got := kept.(*client.GetDocumentOKHeaders).ReprDigest; got != digestOf(content) {
+			t.Errorf("%s: kept with the digest %s", name, got)
+		}
+	}
+}
+
+// put saves a document with exactly this type, or none, and headers in pairs.
+func (p *project) put(t testing.TB, path, kind, content string, headers ...string) (*http.Response, []byte) {
 	t.Helper()
 	address := running.API + "/projects/" + p.id + "/document?path=" + path
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader(content))
@@ -75,6 +114,11 @@ func (p *project) put(t testing.TB, path, kind, content string) (*http.Response,
 	q.Header.Set("Authorization", "Bearer "+running.token)
 	if kind != "" {
 		q.Header.Set("Content-Type", kind)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] != "" {
+			q.Header.Set(headers[i], headers[i+1])
+		}
 	}
 	answer, err := http.DefaultClient.Do(q)
 	must(t, err)

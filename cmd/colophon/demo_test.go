@@ -3,9 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +44,47 @@ func TestADemoThatIsStoppedSaysSo(t *testing.T) {
 	}
 }
 
+// savedAs is the answer to a save.
+func savedAs(digest, at string) string {
+	return `{"path":"guide/welcome.md","contentType":"text/markdown","size":3,"digest":"` + digest + `","etag":"\"1\"","savedAt":` + at + `}`
+}
+
+func digestOfBody(t *testing.T, r *http.Request) string {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(body))
+}
+
+func TestADocumentThatWasStoredOtherwiseThanSentIsAFailure(t *testing.T) {
+	t.Parallel()
+	for same, want := range map[bool]int{true: exitDone, false: exitFailed} {
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			digest := digestOfBody(t, r)
+			if !same {
+				digest = strings.Repeat("00", sha256.Size)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("ETag", `"1"`)
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, savedAs(digest, `"2026-03-09T07:07:06.000Z"`))
+		}))
+		t.Cleanup(api.Close)
+		file := filepath.Join(t.TempDir(), "welcome.md")
+		if err := os.WriteFile(file, []byte("# Welcome"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, err bytes.Buffer
+		if code := run(t.Context(), []string{"document", "put", "prj_a", "guide/welcome.md", file, "--api", api.URL, "--token", "clp_a"}, &out, &err); code != want {
+			t.Errorf("stored as sent: %v: exit code %d\n%s%s", same, code, &out, &err)
+		}
+		if !same && !strings.Contains(err.String(), "not as it was sent") {
+			t.Errorf("said %q", &err)
+		}
+	}
+}
+
 // testDemoStopped stops a demo when it has told this; no announcement ever comes.
 func testDemoStopped(t *testing.T, told string) {
 	const at = `"2026-03-09T07:07:06.000Z"`
@@ -49,7 +94,7 @@ func testDemoStopped(t *testing.T, told string) {
 		switch {
 		case r.Method == http.MethodPut:
 			w.Header().Set("ETag", `"1"`)
-			answer = `{"path":"guide/welcome.md","contentType":"text/markdown","size":3,"digest":"00","etag":"\"1\"","savedAt":` + at + `}`
+			answer = savedAs(digestOfBody(t, r), at)
 		case strings.HasSuffix(r.URL.Path, "/destinations"):
 			w.Header().Set("ETag", `"1"`)
 			answer = `{"destination":{"id":"dst_a","project":"prj_a","name":"n","url":"http://127.0.0.1/","state":"active","slow":false,` +

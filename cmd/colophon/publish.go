@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strconv"
@@ -12,20 +14,28 @@ import (
 	"colophon/client"
 )
 
+// putDocument saves a document and looks whether what was saved is what was sent.
 func putDocument(ctx context.Context, api *client.Client, params client.PutDocumentParams, kind string, content io.Reader) (client.Document, error) {
-	saved, err := api.PutDocument(ctx, &client.PutDocumentReqWithContentType{
-		ContentType: kind, Content: client.PutDocumentReq{Data: content},
+	sent := sha256.New()
+	response, err := api.PutDocument(ctx, &client.PutDocumentReqWithContentType{
+		ContentType: kind, Content: client.PutDocumentReq{Data: io.TeeReader(content, sent)},
 	}, params)
 	if err != nil {
 		return client.Document{}, err
 	}
-	switch saved := saved.(type) {
+	var saved client.Document
+	switch response := response.(type) {
 	case *client.PutDocumentOK:
-		return saved.Response, nil
+		saved = response.Response
 	case *client.PutDocumentCreated:
-		return saved.Response, nil
+		saved = response.Response
+	default:
+		return client.Document{}, fmt.Errorf("save the document: a response of type %T", response)
 	}
-	return client.Document{}, fmt.Errorf("save the document: an answer of type %T", saved)
+	if saved.Digest != hex.EncodeToString(sent.Sum(nil)) {
+		return client.Document{}, fmt.Errorf("%s was saved, but not as it was sent: %d bytes with the SHA-256 %s. Save it again", saved.Path, saved.Size, saved.Digest)
+	}
+	return saved, nil
 }
 
 func newPublish(c *connection) *cobra.Command {

@@ -49,8 +49,9 @@ func (a *API) HandleBearer(ctx context.Context, operation openapi.OperationName,
 	return context.WithValue(ctx, grantKey{}, g), nil
 }
 
-// authorize judges whether the token reaches the project that the request names,
-// or, where it names none, whether it reaches all of them.
+// authorize is the last thing before an operation: it judges whether the token reaches the project that the request names,
+// or, where it names none, whether it reaches all of them, and that the body is
+// the one that was sent.
 func (a *API) authorize(r middleware.Request, next middleware.Next) (middleware.Response, error) {
 	if len(openapi.GetRolesForBearer(r.OperationName)) == 0 {
 		return next(r) // open to all
@@ -72,6 +73,9 @@ func (a *API) authorize(r middleware.Request, next middleware.Next) (middleware.
 		if id, ok := r.Params.Path(name); ok && !isID(id) {
 			return middleware.Response{}, &content.Error{Code: content.CodeNotFound, Message: "There is no such " + name + "."}
 		}
+	}
+	if err := inquiryOf(r.Context).body.checkDigest(); err != nil {
+		return middleware.Response{}, err
 	}
 	return next(r)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net/http"
 	"unicode/utf8"
 )
 
@@ -15,25 +16,47 @@ import (
 const largestBody = 1 << 20
 
 // body checks a request's body when it is first read, which the generated server
-// does after it has looked at the token.
+// does after it has looked at the token: first that it is the one that was sent.
 type body struct {
-	r    io.ReadCloser
-	json bool // it says that it is
+	r      io.ReadCloser
+	header http.Header
+	json   bool // it says that it is
 
-	checked io.Reader // nil: not read yet
-	err     error
+	checked  io.Reader // nil: not read yet
+	digested bool      // it is the one that the caller's digest names
+	err      error
 }
 
-func (b *body) Read(p []byte) (int, error) {
+// check reads the body to its end, once, and says what is wrong with it.
+func (b *body) check() error {
 	if b.checked == nil && b.err == nil {
 		var all []byte
-		if all, b.err = io.ReadAll(b.r); b.err == nil && b.json && len(all) > 0 {
+		if all, b.err = io.ReadAll(b.r); b.err == nil {
+			b.digested, b.err = checkDigests(b.header, all)
+		}
+		if b.err == nil && b.json && len(all) > 0 {
 			b.err = checkJSON(all)
 		}
 		b.checked = bytes.NewReader(all)
 	}
-	if b.err != nil {
-		return 0, b.err
+	return b.err
+}
+
+// checkDigest checks a body that nobody may have read, because the operation
+// takes none or can do without: it may have been lost on its way.
+func (b *body) checkDigest() error {
+	if !hasDigest(b.header) {
+		return nil
+	}
+	if err := b.check(); err != nil {
+		return readFault(err)
+	}
+	return nil
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if err := b.check(); err != nil {
+		return 0, err
 	}
 	return b.checked.Read(p)
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -50,6 +51,11 @@ func showProject(p content.Project) openapi.Project {
 // for text puts it where bytes were none, and what was meant is lost by then.
 const notText = "A document is text in UTF-8. This one holds bytes that are not, or the sign U+FFFD, which stands for such bytes."
 
+// noBytes refuses a document of which nothing arrived, which is what a document
+// looks like that was lost on its way.
+const noBytes = "No byte of the document arrived. If it is to be empty, say so with the digest of nothing: " +
+	"Content-Digest: sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+
 // PutDocument saves a draft.
 func (a *API) PutDocument(ctx context.Context, req *openapi.PutDocumentReqWithContentType, params openapi.PutDocumentParams) (openapi.PutDocumentRes, error) {
 	over, err := ifMatch(params.IfMatch)
@@ -63,6 +69,9 @@ func (a *API) PutDocument(ctx context.Context, req *openapi.PutDocumentReqWithCo
 	data, err := io.ReadAll(req.Content)
 	if err != nil {
 		return nil, readFault(err)
+	}
+	if len(data) == 0 && !inquiryOf(ctx).body.digested {
+		return nil, &content.Error{Code: content.CodeInvalid, Field: "content", Message: noBytes}
 	}
 	if bytes.ContainsRune(data, utf8.RuneError) {
 		return nil, &content.Error{Code: content.CodeInvalid, Field: "content", Message: notText}
@@ -83,6 +92,10 @@ func (a *API) PutDocument(ctx context.Context, req *openapi.PutDocumentReqWithCo
 
 // readFault is what a body that could not be read means.
 func readFault(err error) error {
+	var refused *content.Error
+	if errors.As(err, &refused) {
+		return err
+	}
 	if tooLarge, ok := tooLarge(err); ok {
 		return &content.Error{Code: content.CodeTooLarge, Message: tooLarge}
 	}
@@ -100,7 +113,7 @@ func (a *API) GetDocument(ctx context.Context, params openapi.GetDocumentParams)
 		return &openapi.GetDocumentNotModified{ETag: tag}, nil
 	}
 	return &openapi.GetDocumentOKHeaders{
-		ContentType: draft.Type, ETag: tag, LastModified: draft.At.UTC().Format(http.TimeFormat),
+		ContentType: draft.Type, ETag: tag, LastModified: draft.At.UTC().Format(http.TimeFormat), ReprDigest: reprDigest(draft.Hash),
 		Response: openapi.GetDocumentOK{Data: bytes.NewReader(data)},
 	}, nil
 }
@@ -160,7 +173,7 @@ func (a *API) GetReleaseDocument(ctx context.Context, params openapi.GetReleaseD
 		return nil, err
 	}
 	return &openapi.GetReleaseDocumentOKHeaders{
-		ContentType: d.Type, ETag: fmt.Sprintf("%q", d.Hash.String()),
+		ContentType: d.Type, ETag: fmt.Sprintf("%q", d.Hash.String()), ReprDigest: reprDigest(d.Hash),
 		Response: openapi.GetReleaseDocumentOK{Data: bytes.NewReader(data)},
 	}, nil
 }

@@ -18,6 +18,7 @@ type inquiry struct {
 	id          string // the request's
 	address     string // where the API's paths begin, as the gateway knows it; empty outside of one
 	contentType string // as it was sent, parameters included
+	body        *body
 	answer      *answer
 }
 
@@ -33,7 +34,7 @@ func inquiryOf(ctx context.Context) inquiry {
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w}
-		asked := inquiry{contentType: contentTypeOf(r), answer: answer}
+		asked := inquiry{contentType: contentTypeOf(r), body: &body{header: r.Header}, answer: answer}
 		if gateway, ok := lambdahttp.GatewayOf(r.Context()); ok {
 			asked.id, asked.address = gateway.RequestID, gateway.Address
 		}
@@ -63,8 +64,9 @@ func (a *API) guard(next http.Handler) http.Handler {
 			r.Header.Set("Content-Type", asked.contentType)
 		}
 		// What is put is a document, also where it is JSON: it is kept as it came.
-		checked := r.Method != http.MethodPut && isJSON(asked.contentType)
-		r.Body = &body{r: http.MaxBytesReader(answer, r.Body, largestBody), json: checked}
+		asked.body.json = r.Method != http.MethodPut && isJSON(asked.contentType)
+		asked.body.r = http.MaxBytesReader(answer, r.Body, largestBody)
+		r.Body = asked.body
 		next.ServeHTTP(answer, r)
 	})
 }

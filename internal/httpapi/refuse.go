@@ -10,6 +10,7 @@ import (
 	"github.com/ogen-go/ogen/ogenerrors"
 	"github.com/ogen-go/ogen/validate"
 
+	"colophon/internal/content"
 	"colophon/internal/httpapi/openapi"
 )
 
@@ -20,8 +21,11 @@ func (a *API) refuseRequest(ctx context.Context, w http.ResponseWriter, r *http.
 	var (
 		inParams *ogenerrors.DecodeParamsError
 		inBody   *ogenerrors.DecodeRequestError
+		refused  *content.Error
 	)
 	switch {
+	case errors.As(err, &refused): // the body is not the one that was sent
+		a.write(w, a.NewError(ctx, refused))
 	case errors.As(err, &inParams):
 		a.write(w, wrongParameter(id, inParams, r))
 	case errors.As(err, &inBody):
@@ -36,6 +40,8 @@ func (a *API) refuseRequest(ctx context.Context, w http.ResponseWriter, r *http.
 // expected says in words what a parameter or a field takes.
 var expected = map[string]string{
 	"path":            "a document's path, 1 to 512 characters",
+	"Content-Digest":  "a digest of the body, such as sha-256=:…:",
+	"Repr-Digest":     "a digest of the body, such as sha-256=:…:",
 	"cursor":          "the “next” of the page before",
 	"limit":           "a whole number from 1 to 100",
 	"from":            "a release's number",

@@ -8,6 +8,7 @@ What is here, each part in a module of its own:
 - ``pollers``: event source mappings that run as many batches at once as they are configured for,
   deliver within milliseconds and cost nothing while there is nothing to do.
 - ``policy``, ``authorization``: every call of a function or a mapping is judged by its role's own policies.
+- ``callers``: no requests from web pages. ``allowed``: no programs but those that the stack command was given.
 - ``gateway``: requests reach their functions byte for byte.
 - ``updates``: an update of a deployed stack does what it reports, or fails.
 - ``mends``: what LocalStack 4.14.0 itself does otherwise than AWS, or wrongly, one function each.

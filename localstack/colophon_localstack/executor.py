@@ -6,6 +6,7 @@ and ``stop`` on one executor per environment; what happens in between is done as
 - A failed initialisation is tried once more within the invocation, then reported to its caller, logs included;
   for provisioned concurrency it fails the provisioning.
 - A process that has exited, timed out or been killed is replaced in the same environment by the next invocation.
+- Only a bootstrap that is on the list of ``allowed`` is run.
 - An environment that is stopped while it runs an invocation ends after it, except when LocalStack itself ends.
 
 Not done: the memory limit, a /tmp of its own, extensions and their SIGTERM, layers, another processor's binaries.
@@ -24,7 +25,7 @@ from localstack.services.lambda_.invocation.executor_endpoint import StatusError
 from localstack.services.lambda_.invocation.lambda_models import FunctionVersion, InvocationResult
 from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecutor
 
-from colophon_localstack import reports
+from colophon_localstack import allowed, reports
 from colophon_localstack.environments import ENVIRONMENTS
 from colophon_localstack.processes import PROCESSES
 from colophon_localstack.runtime_api import Invocation
@@ -95,13 +96,24 @@ class ProcessExecutor(RuntimeExecutor):
 
     @classmethod
     def prepare_version(cls, function_version: FunctionVersion) -> None:
+        try:
+            cls._prepare_version(function_version)
+        except ValueError as error:
+            LOG.warning("%s is not run: %s", function_version.qualified_arn, error)
+            raise
+
+    @classmethod
+    def _prepare_version(cls, function_version: FunctionVersion) -> None:
         config = function_version.config
         if not (config.runtime or "").startswith("provided"):
             raise ValueError(f"only provided.* runtimes run as processes, not {config.runtime}")
+        if config.code.is_hot_reloading():  # runs what lies in any folder of the machine, which may change at any time
+            raise ValueError("functions run from their packages only, not from folders")
         config.code.prepare_for_execution()
         bootstrap = config.code.get_unzipped_code_location() / "bootstrap"
-        if not bootstrap.is_file():
+        if not bootstrap.is_file() or bootstrap.is_symlink():
             raise ValueError(f"the package of {function_version.qualified_arn} has no bootstrap")
+        allowed.check(bootstrap, allowed.LIST)  # nobody else can write where it lies
         bootstrap.chmod(0o755)
 
     @classmethod

@@ -27,12 +27,17 @@ class ColophonExecutorPlugin(RuntimeExecutorPlugin):
 @hooks.on_infra_start(priority=100)  # before a service is loaded
 def install_colophon() -> None:
     import atexit
+    import tempfile
 
-    from colophon_localstack import authorization, endpoints, engine, gateway, mends, pollers, updates
+    from colophon_localstack import authorization, callers, endpoints, engine, gateway, mends, pollers, updates
     from colophon_localstack.environments import ENVIRONMENTS
 
+    # Functions' code is unpacked there, where no other user of the machine can put anything. (LocalStack takes TMPDIR
+    # for an old setting of its own.)
+    tempfile.tempdir = os.environ.get("COLOPHON_TEMPORARY") or tempfile.tempdir
     mends.install()
     gateway.install()
+    callers.install()
     updates.install()
     engine.install(on_write=pollers.WRITES.tell)
     pollers.install()

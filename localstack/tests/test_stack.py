@@ -286,7 +286,8 @@ def test_the_compose_file_runs_the_same_version_with_the_same_settings_on_loopba
     assert passed_on == set(behaviour(Settings()))
     assert behaviour(Settings(port=4600))["GATEWAY_LISTEN"] == "127.0.0.1:4600"
     assert "ports" not in service
-    assert service["volumes"] == [".:/opt/colophon:ro"]
+    assert service["volumes"] == [".:/opt/colophon:ro", "${COLOPHON_ALLOWED_FOLDER}:/opt/allowed:ro"]
+    assert service["environment"]["COLOPHON_ALLOWED"] == f"/opt/allowed/{Settings().allowed_file.name}"
 
 
 def test_with_docker_the_compose_file_is_brought_up_and_taken_down(

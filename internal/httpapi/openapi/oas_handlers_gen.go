@@ -3675,6 +3675,10 @@ func (s *Server) handlePublishReleaseRequest(args [1]string, argsEscaped bool, w
 // with the ETag that was read saves only over that version; `If-None-Match: *` saves only where there
 // is none yet.
 //
+// The answer names the size and the digest of what was saved: compare them, or send `Content-Digest`,
+// and a document that was changed on its way is not saved. One of which no byte arrived is refused,
+// unless `Content-Digest` says that it is empty.
+//
 // `curl -T index.md -H "Authorization: Bearer $TOKEN" "$API/projects/$PROJECT/document?path=guide/index.md"`.
 //
 // PUT /projects/{project}/document
@@ -3774,6 +3778,10 @@ func (s *Server) handlePutDocumentRequest(args [1]string, argsEscaped bool, w ht
 			Body:             request,
 			RawBody:          rawBody,
 			Params: middleware.Parameters{
+				{
+					Name: "Content-Digest",
+					In:   "header",
+				}: params.ContentDigest,
 				{
 					Name: "If-Match",
 					In:   "header",

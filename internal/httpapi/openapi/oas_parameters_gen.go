@@ -4068,6 +4068,8 @@ func decodePublishReleaseParams(args [1]string, argsEscaped bool, r *http.Reques
 
 // PutDocumentParams is parameters of putDocument operation.
 type PutDocumentParams struct {
+	// The digest of the body (RFC 9530), sha-256 or sha-512. Other algorithms are not looked at.
+	ContentDigest OptString `json:",omitempty,omitzero"`
 	// The ETag that was read; the request is carried out only on that version (else 412).
 	IfMatch OptString `json:",omitempty,omitzero"`
 	// When reading, an ETag that is already at hand (304). When saving, only `*`, which means that there
@@ -4080,6 +4082,15 @@ type PutDocumentParams struct {
 }
 
 func unpackPutDocumentParams(packed middleware.Parameters) (params PutDocumentParams) {
+	{
+		key := middleware.ParameterKey{
+			Name: "Content-Digest",
+			In:   "header",
+		}
+		if v, ok := packed[key]; ok {
+			params.ContentDigest = v.(OptString)
+		}
+	}
 	{
 		key := middleware.ParameterKey{
 			Name: "If-Match",
@@ -4118,6 +4129,45 @@ func unpackPutDocumentParams(packed middleware.Parameters) (params PutDocumentPa
 func decodePutDocumentParams(args [1]string, argsEscaped bool, r *http.Request) (params PutDocumentParams, _ error) {
 	q := uri.NewQueryDecoder(r.URL.Query())
 	h := uri.NewHeaderDecoder(r.Header)
+	// Decode header: Content-Digest.
+	if err := func() error {
+		cfg := uri.HeaderParameterDecodingConfig{
+			Name:    "Content-Digest",
+			Explode: false,
+		}
+		if err := h.HasParam(cfg); err == nil {
+			if err := h.DecodeParam(cfg, func(d uri.Decoder) error {
+				var paramsDotContentDigestVal string
+				if err := func() error {
+					val, err := d.DecodeValue()
+					if err != nil {
+						return err
+					}
+
+					c, err := conv.ToString(val)
+					if err != nil {
+						return err
+					}
+
+					paramsDotContentDigestVal = c
+					return nil
+				}(); err != nil {
+					return err
+				}
+				params.ContentDigest.SetTo(paramsDotContentDigestVal)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}(); err != nil {
+		return params, &ogenerrors.DecodeParamError{
+			Name: "Content-Digest",
+			In:   "header",
+			Err:  err,
+		}
+	}
 	// Decode header: If-Match.
 	if err := func() error {
 		cfg := uri.HeaderParameterDecodingConfig{

@@ -134,7 +134,7 @@ func encodeGetDestinationResponse(response *DestinationHeaders, w http.ResponseW
 func encodeGetDocumentResponse(response GetDocumentRes, w http.ResponseWriter) error {
 	switch response := response.(type) {
 	case *GetDocumentOKHeaders:
-		w.Header().Set("Access-Control-Expose-Headers", "Etag")
+		w.Header().Set("Access-Control-Expose-Headers", "Etag,Repr-Digest")
 		// Encoding response headers.
 		{
 			h := uri.NewHeaderEncoder(w.Header())
@@ -172,6 +172,18 @@ func encodeGetDocumentResponse(response GetDocumentRes, w http.ResponseWriter) e
 					return e.EncodeValue(conv.StringToString(response.LastModified))
 				}); err != nil {
 					return errors.Wrap(err, "encode Last-Modified header")
+				}
+			}
+			// Encode "Repr-Digest" header.
+			{
+				cfg := uri.HeaderParameterEncodingConfig{
+					Name:    "Repr-Digest",
+					Explode: false,
+				}
+				if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+					return e.EncodeValue(conv.StringToString(response.ReprDigest))
+				}); err != nil {
+					return errors.Wrap(err, "encode Repr-Digest header")
 				}
 			}
 		}
@@ -280,7 +292,7 @@ func encodeGetReleaseResponse(response *Release, w http.ResponseWriter) error {
 }
 
 func encodeGetReleaseDocumentResponse(response *GetReleaseDocumentOKHeaders, w http.ResponseWriter) error {
-	w.Header().Set("Access-Control-Expose-Headers", "Etag")
+	w.Header().Set("Access-Control-Expose-Headers", "Etag,Repr-Digest")
 	// Encoding response headers.
 	{
 		h := uri.NewHeaderEncoder(w.Header())
@@ -306,6 +318,18 @@ func encodeGetReleaseDocumentResponse(response *GetReleaseDocumentOKHeaders, w h
 				return e.EncodeValue(conv.StringToString(response.ETag))
 			}); err != nil {
 				return errors.Wrap(err, "encode ETag header")
+			}
+		}
+		// Encode "Repr-Digest" header.
+		{
+			cfg := uri.HeaderParameterEncodingConfig{
+				Name:    "Repr-Digest",
+				Explode: false,
+			}
+			if err := h.EncodeParam(cfg, func(e uri.Encoder) error {
+				return e.EncodeValue(conv.StringToString(response.ReprDigest))
+			}); err != nil {
+				return errors.Wrap(err, "encode Repr-Digest header")
 			}
 		}
 	}

@@ -69,7 +69,7 @@ var (
 	rn11AllowedHeaders = map[string]string{
 		"DELETE": "Authorization,If-Match",
 		"GET":    "Authorization,If-None-Match",
-		"PUT":    "Authorization,Content-Type,If-Match,If-None-Match",
+		"PUT":    "Authorization,Content-Digest,Content-Type,If-Match,If-None-Match",
 	}
 	rn28AllowedHeaders = map[string]string{
 		"GET": "Authorization",

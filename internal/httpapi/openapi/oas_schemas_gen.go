@@ -1525,6 +1525,7 @@ type GetDocumentOKHeaders struct {
 	ContentType  string
 	ETag         string
 	LastModified string
+	ReprDigest   string
 	Response     GetDocumentOK
 }
 
@@ -1541,6 +1542,11 @@ func (s *GetDocumentOKHeaders) GetETag() string {
 // GetLastModified returns the value of LastModified.
 func (s *GetDocumentOKHeaders) GetLastModified() string {
 	return s.LastModified
+}
+
+// GetReprDigest returns the value of ReprDigest.
+func (s *GetDocumentOKHeaders) GetReprDigest() string {
+	return s.ReprDigest
 }
 
 // GetResponse returns the value of Response.
@@ -1561,6 +1567,11 @@ func (s *GetDocumentOKHeaders) SetETag(val string) {
 // SetLastModified sets the value of LastModified.
 func (s *GetDocumentOKHeaders) SetLastModified(val string) {
 	s.LastModified = val
+}
+
+// SetReprDigest sets the value of ReprDigest.
+func (s *GetDocumentOKHeaders) SetReprDigest(val string) {
+	s.ReprDigest = val
 }
 
 // SetResponse sets the value of Response.
@@ -1588,6 +1599,7 @@ func (s GetReleaseDocumentOK) Read(p []byte) (n int, err error) {
 type GetReleaseDocumentOKHeaders struct {
 	ContentType string
 	ETag        string
+	ReprDigest  string
 	Response    GetReleaseDocumentOK
 }
 
@@ -1599,6 +1611,11 @@ func (s *GetReleaseDocumentOKHeaders) GetContentType() string {
 // GetETag returns the value of ETag.
 func (s *GetReleaseDocumentOKHeaders) GetETag() string {
 	return s.ETag
+}
+
+// GetReprDigest returns the value of ReprDigest.
+func (s *GetReleaseDocumentOKHeaders) GetReprDigest() string {
+	return s.ReprDigest
 }
 
 // GetResponse returns the value of Response.
@@ -1614,6 +1631,11 @@ func (s *GetReleaseDocumentOKHeaders) SetContentType(val string) {
 // SetETag sets the value of ETag.
 func (s *GetReleaseDocumentOKHeaders) SetETag(val string) {
 	s.ETag = val
+}
+
+// SetReprDigest sets the value of ReprDigest.
+func (s *GetReleaseDocumentOKHeaders) SetReprDigest(val string) {
+	s.ReprDigest = val
 }
 
 // SetResponse sets the value of Response.

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from colophon_localstack import allowed
 from colophon_localstack.stack import docker, host, logs
 from colophon_localstack.stack.deployment import Deployment
 from colophon_localstack.stack.settings import DEFAULT_PORT, REGION, ROOT, Failed, Settings, free_port
@@ -66,6 +67,8 @@ def parser() -> argparse.ArgumentParser:
     one = command("run", run, "a stack of its own on a free port for one command, ended after it")
     deploys(one)
     one.add_argument("--bare", action="store_true", help="without a deployment: the command makes its own")
+    one.add_argument("--allow", type=Path, nargs="+", action="extend", default=[], metavar="FILE",
+                     help="programs, or zips with a bootstrap, that functions may run besides those of --functions")
     one.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …")
     return commands
 
@@ -139,7 +142,11 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options, free_port())
     returncode = 1
     try:
-        (start_bare if options.bare else bring_up)(settings)
+        if options.bare:
+            start_bare(settings)
+        else:
+            bring_up(settings)
+        allowed.allow(settings.allowed_file, [digest_of(called_from() / program) for program in options.allow])
         returncode = run_beside(settings, command)
         return returncode
     finally:
@@ -148,6 +155,13 @@ def run(options: argparse.Namespace) -> int:
             shutil.rmtree(settings.folder, ignore_errors=True)
         else:
             print(f"colophon: the stack's log is kept in {settings.folder}", file=sys.stderr)
+
+
+def digest_of(program: Path) -> str:
+    try:
+        return allowed.digest_of(program)
+    except (OSError, KeyError):
+        raise Failed(f"{program} is neither a program nor a zip with a bootstrap in it.") from None
 
 
 def command_of(options: argparse.Namespace) -> list[str]:
@@ -230,7 +244,7 @@ def chosen_mode(settings: Settings) -> str:
 @contextlib.contextmanager
 def only_one(settings: Settings) -> Iterator[None]:
     """Two commands on the same port take their turns."""
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    settings.make_folder()
     with (settings.folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 from botocore.exceptions import ClientError
 
+from colophon_localstack import allowed
 from colophon_localstack.stack.settings import ACCOUNT, REGION, STACK_NAME, Failed, Settings, client
 
 BUCKET = "colophon-artifacts"
@@ -93,6 +94,7 @@ class Deployment:
 
     def deploy(self) -> dict[str, Any]:
         """Makes the running stack what this is; returns the new content of stack.json."""
+        allowed.allow(self.settings.allowed_file, self.code.values())
         state = self.settings.state()
         if state.get("shape") != self.shape or not self._exists():
             self._deploy_stack()

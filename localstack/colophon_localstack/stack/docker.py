@@ -30,7 +30,8 @@ def start(settings: Settings) -> None:
         raise Failed(
             f"port {settings.port} is in use by another program: end that, or set COLOPHON_PORT to another port."
         )
-    settings.folder.mkdir(parents=True, exist_ok=True)
+    settings.make_folder()
+    settings.allowed_file.unlink(missing_ok=True)
     compose(settings, "up", "--detach", "--wait", "--wait-timeout", "120")
 
 
@@ -41,7 +42,7 @@ def stop(settings: Settings) -> bool:
 
 def compose(settings: Settings, *arguments: str) -> None:
     command = ["docker", "compose", "--project-name", f"colophon-{settings.port}", "--file", str(COMPOSE_FILE), *arguments]
-    variables = {**os.environ, **behaviour(settings), "COLOPHON_PORT": str(settings.port)}
+    variables = {**os.environ, **behaviour(settings), "COLOPHON_PORT": str(settings.port), "COLOPHON_ALLOWED_FOLDER": str(settings.allowed_file.parent)}
     result = subprocess.run(command, env=variables, capture_output=True, text=True)
     if result.returncode != 0:
         raise Failed(f"docker compose {arguments[0]} failed:\n{result.stderr.strip()}")

@@ -32,6 +32,8 @@ def environment(settings: Settings) -> dict[str, str]:
         "COLOPHON_ENGINE": str(TOOLS / "bin" / "dynoxide"),
         "COLOPHON_ENGINE_FOLDER": str(folder / "engine"),
         "COLOPHON_PROCESSES": str(settings.processes),
+        "COLOPHON_ALLOWED": str(settings.allowed_file),
+        "COLOPHON_TEMPORARY": str(folder / "tmp"),
         **behaviour(settings),
     }
 
@@ -69,7 +71,9 @@ def start(settings: Settings) -> None:
             f"port {settings.port} is in use by another program: end that, or set COLOPHON_PORT to another port."
         )
     folder = settings.folder
-    for old in ("cache", "files", "engine", "home", "processes"):
+    settings.make_folder()
+    settings.allowed_file.unlink(missing_ok=True)
+    for old in ("cache", "files", "engine", "home", "processes", "tmp"):
         shutil.rmtree(folder / old, ignore_errors=True)
         (folder / old).mkdir(parents=True)
     cache = folder / "files" / "var" / "lib" / "localstack" / "cache"
@@ -86,6 +90,7 @@ def start(settings: Settings) -> None:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C ends the command, which then ends this
+            umask=0o077,
         )
     ProcessBook(settings.processes).record(process.pid, "localstack")
     deadline = time.monotonic() + START_SECONDS

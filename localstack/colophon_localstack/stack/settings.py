@@ -72,6 +72,17 @@ class Settings:
         return self.folder / "processes"
 
     @property
+    def allowed_file(self) -> Path:
+        """The programs that this stack may run: see ``colophon_localstack.allowed``."""
+        return self.folder / "allowed" / "sha256"
+
+    def make_folder(self) -> None:
+        """Other users of the machine see and change nothing in it."""
+        for folder in (self.folder.parent, self.folder, self.allowed_file.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.chmod(0o700)
+
+    @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
@@ -84,7 +95,7 @@ class Settings:
             return {}
 
     def write_state(self, state: dict[str, Any]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.make_folder()
         temporary = self.state_file.with_suffix(".new")
         temporary.write_text(json.dumps(state, indent=2) + "\n")
         os.replace(temporary, self.state_file)
