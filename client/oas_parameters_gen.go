@@ -30,7 +30,8 @@ type DeleteDocumentParams struct {
 	IfMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
-	// A document's path, at most 512 bytes.
+	// A document's path, at most 512 bytes in Unicode's form NFC, in which it is kept. Another form of it
+	// names the same document.
 	Path string
 }
 
@@ -59,7 +60,8 @@ type GetDocumentParams struct {
 	IfNoneMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
-	// A document's path, at most 512 bytes.
+	// A document's path, at most 512 bytes in Unicode's form NFC, in which it is kept. Another form of it
+	// names the same document.
 	Path string
 }
 
@@ -103,7 +105,8 @@ type GetReleaseDocumentParams struct {
 	Project string
 	// A release's number.
 	Release int64
-	// A document's path, at most 512 bytes.
+	// A document's path, at most 512 bytes in Unicode's form NFC, in which it is kept. Another form of it
+	// names the same document.
 	Path string
 }
 
@@ -224,7 +227,8 @@ type PutDocumentParams struct {
 	IfNoneMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
-	// A document's path, at most 512 bytes.
+	// A document's path, at most 512 bytes in Unicode's form NFC, in which it is kept. Another form of it
+	// names the same document.
 	Path string
 }
 

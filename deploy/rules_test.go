@@ -39,6 +39,7 @@ var (
 		"PublicAddress": "https://colophon.example", "AlarmTopicArn": "arn:aws:sns:eu-west-1:111122223333:pages",
 		"MetricsNamespace": "Tuned", "LogRetentionDays": float64(7),
 		"ApiRateLimit": float64(11), "ApiBurstLimit": float64(12), "ApiReservedConcurrency": float64(13),
+		"PublishBurst": float64(17), "PublishesPerMinute": float64(18), "ProjectContentLimit": float64(19),
 		"StreamParallelization": float64(5), "DeliverConcurrency": float64(15), "SlowDeliverConcurrency": float64(16),
 	}
 	// restoredParameters name tables and a key that the stack did not make.
@@ -421,6 +422,7 @@ var rules = []rule{
 					"CONTENT_TABLE": of.content, "DELIVERY_TABLE": of.delivery, "SEALING_KEY_ID": of.key,
 					"PUBLIC_ADDRESS": "", "ALLOW_LOOPBACK_RECEIVERS": "false",
 					"DESTINATION_SEND_BURST": 10, "DESTINATION_SENDS_PER_MINUTE": 1, "ORIGIN_SEND_BURST": 60, "ORIGIN_SENDS_PER_MINUTE": 10,
+					"PUBLISH_BURST": 60, "PUBLISHES_PER_MINUTE": 60, "PROJECT_CONTENT_LIMIT": 10,
 				},
 				"OutboxStreamFunction": {
 					"DELIVERY_TABLE": of.delivery, "DELIVERY_STREAM_ARN": of.stream,
@@ -440,6 +442,9 @@ var rules = []rule{
 		}
 		const variables = ".Properties.Environment.Variables."
 		v.same("tuned address", at(v.tuned.resources, "ApiFunction"+variables+"PUBLIC_ADDRESS"), "https://colophon.example")
+		v.same("tuned burst of publishes", at(v.tuned.resources, "ApiFunction"+variables+"PUBLISH_BURST"), float64(17))
+		v.same("tuned publishes", at(v.tuned.resources, "ApiFunction"+variables+"PUBLISHES_PER_MINUTE"), float64(18))
+		v.same("tuned content", at(v.tuned.resources, "ApiFunction"+variables+"PROJECT_CONTENT_LIMIT"), float64(19))
 		v.same("tuned namespace", at(v.tuned.resources, "SweepFunction"+variables+"METRICS_NAMESPACE"), "Tuned")
 		for _, id := range []string{"ApiFunction", "DeliverFunction"} {
 			v.same("local allowance of "+id, at(v.local.resources, id+variables+"ALLOW_LOOPBACK_RECEIVERS"), "true")

@@ -1,6 +1,10 @@
 package content
 
-import "time"
+import (
+	"time"
+
+	"colophon/internal/ratelimit"
+)
 
 // Limits of what people can write.
 const (
@@ -15,9 +19,17 @@ const (
 	SavesKept       = 20        // the last saves of each document
 	LargestPage     = 100       // entries of a list that is read in pages
 
+	// MostContent is how many bytes of documents' content a project may have,
+	// where nobody configured another number: 10 GiB.
+	MostContent = 10 << 30
+
 	// KeyTime is for how long an idempotency key is remembered.
 	KeyTime = 24 * time.Hour
 )
+
+// Publishes is how often a project may be published, where nobody configured
+// another limit. A publish is announced to up to 50 addresses of others.
+var Publishes = ratelimit.PerMinute(60, 60)
 
 // Project is documents, releases, destinations and members that belong together.
 type Project struct {
@@ -27,7 +39,10 @@ type Project struct {
 	Manifest     []Hash   // the last release's
 	Destinations []string // ids, active and paused
 	Version      int64    // rises with every release and every change of destinations
-	CreatedAt    time.Time
+	// PublishesFull is when as many publishes at once are allowed again as ever are;
+	// zero: nothing was published yet.
+	PublishesFull time.Time
+	CreatedAt     time.Time
 }
 
 // Document is a path and what stands there. Its content is kept by its hash.

@@ -13,6 +13,10 @@
 // outcome is unknown is asked again as it is. I7: publishing looks at no
 // destination's state, so no destination can hold up an editor.
 //
+// A document has one name: its path in the form NFC, by which it is found in
+// whichever form it is asked for. A project has a limit of publishes, kept with
+// the project, and one of content.
+//
 // It leaves the writes to internal/store, the bytes of an announcement to
 // internal/webhook, what becomes of it to internal/delivery, and who may ask to
 // internal/access.

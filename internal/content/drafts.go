@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+
+	"golang.org/x/text/unicode/norm"
 
 	"colophon/internal/failure"
 	"colophon/internal/retry"
@@ -16,20 +19,24 @@ func (s *Service) PutDocument(ctx context.Context, project string, save Save) (S
 	if err != nil {
 		return Saved{}, err
 	}
+	forms, err := formsOf(save.Path)
+	if err != nil {
+		return Saved{}, err
+	}
 	if !IsProjectID(project) {
 		return Saved{}, NoSuchProject()
 	}
-	want := Document{Path: save.Path, Hash: HashOf(save.Content), Size: int64(len(save.Content)), Type: kind}
 	kept := false
 	t := s.newTrial()
 	for {
-		there, err := s.c.Store.Draft(ctx, project, save.Path)
-		missing := errors.Is(err, ErrMissing)
+		drafts, used, err := s.drafts(ctx, project, forms)
+		if err != nil {
+			return Saved{}, err
+		}
+		p := plan(drafts, save)
+		there, missing := p.there, p.missing
+		want := Document{Path: p.path, Hash: HashOf(save.Content), Size: int64(len(save.Content)), Type: kind}
 		switch {
-		case errors.Is(err, ErrNoProject):
-			return Saved{}, NoSuchProject()
-		case err != nil && !missing:
-			return Saved{}, Explain("save a document", err)
 		case save.IfAbsent && !missing:
 			return Saved{}, refuse(CodePrecondition, "There is a document at this path already, at version %d. Read it, and save over that version.", there.Version)
 		case !missing && there.Document == want:
@@ -40,20 +47,25 @@ func (s *Service) PutDocument(ctx context.Context, project string, save Save) (S
 			return Saved{}, refuse(CodePrecondition, "Somebody saved this document meanwhile: it is at version %d. Read it, put your changes into it, and save over that version.", there.Version)
 		}
 		last := there.Version
-		if missing {
-			if last, err = s.c.Store.LastVersion(ctx, project, save.Path); err != nil {
-				return Saved{}, Explain("save a document", err)
+		if missing || p.from != "" {
+			// Versions go on after a deletion, in whichever form the document was then.
+			for _, form := range forms {
+				was, err := s.c.Store.LastVersion(ctx, project, form)
+				if err != nil {
+					return Saved{}, Explain("save a document", err)
+				}
+				last = max(last, was)
 			}
 		}
 		// Content first: no draft names content that is not there.
 		if !kept {
-			if err := s.c.Store.PutBlob(ctx, project, want.Hash, save.Content); err != nil {
-				return Saved{}, Explain("save a document", err)
+			if err := s.keep(ctx, project, want.Hash, save.Content, used); err != nil {
+				return Saved{}, err
 			}
 			kept = true
 		}
 		draft := Draft{Document: want, Version: last + 1, Who: save.Who, At: s.now()}
-		change := DraftChange{Project: project, Draft: draft, Over: there.Version}
+		change := DraftChange{Project: project, Draft: draft, Over: there.Version, From: p.from}
 		again, err := s.changeDraft(ctx, t, change)
 		if err == nil {
 			return Saved{Draft: draft, Created: missing, Changed: true}, nil
@@ -64,8 +76,86 @@ func (s *Service) PutDocument(ctx context.Context, project string, save Save) (S
 	}
 }
 
+// saving is what a save does, given what is there.
+type saving struct {
+	path    string // that it is saved at
+	there   Draft  // that is saved over
+	missing bool   // there is none
+	from    string // the draft moves from here to path; empty: it stays
+}
+
+// plan decides it. What is new has its path in the normal form; what is there in
+// another form moves to that, unless another document is there already: then both
+// stay what they are.
+func plan(drafts []Draft, save Save) saving {
+	normal := norm.NFC.String(save.Path)
+	if len(drafts) == 0 {
+		return saving{path: normal, missing: true}
+	}
+	there := drafts[0]
+	taken := slices.ContainsFunc(drafts, func(d Draft) bool { return d.Path == normal })
+	if taken {
+		return saving{path: there.Path, there: there}
+	}
+	return saving{path: normal, there: there, from: there.Path}
+}
+
+// formsOf are the spellings under which a document may be: the path as it is
+// given, and the two normal forms of Unicode, composed and decomposed. They look
+// alike, and which of them is typed or made is left to keyboards and file systems.
+func formsOf(path string) ([]string, error) {
+	normal := norm.NFC.String(path)
+	if err := CheckPath(normal); err != nil && CheckPath(path) != nil {
+		return nil, err
+	}
+	var forms []string
+	for _, form := range []string{path, normal, norm.NFD.String(path)} {
+		if len(form) <= LongestPath && !slices.Contains(forms, form) { // no longer one was ever saved
+			forms = append(forms, form)
+		}
+	}
+	return forms, nil
+}
+
+// drafts reads the drafts of a path's forms.
+func (s *Service) drafts(ctx context.Context, project string, forms []string) (found []Draft, used int64, err error) {
+	found, used, err = s.c.Store.Drafts(ctx, project, forms)
+	if err == nil && len(found) == 0 && len(forms) > 1 {
+		// Between reading the one and the other it may have moved.
+		found, used, err = s.c.Store.Drafts(ctx, project, forms)
+	}
+	if errors.Is(err, ErrNoProject) {
+		return nil, 0, NoSuchProject()
+	}
+	return found, used, Explain("read a document", err)
+}
+
+// keep keeps content, and counts what is new. Who dies between the two has kept
+// something that is not counted: a limit is none the less for it, and a document
+// that was saved is worth more than the count.
+func (s *Service) keep(ctx context.Context, project string, hash Hash, data []byte, used int64) error {
+	const doing = "save a document"
+	if used+int64(len(data)) > s.c.MostContent {
+		there, err := s.c.Store.HasBlob(ctx, project, hash)
+		if err != nil {
+			return Explain(doing, err)
+		}
+		if !there {
+			return refuse(CodeProjectFull, "This project keeps %d MiB of documents' content, old versions among it, and may have %d MiB. "+
+				"Ask the operator of this stack for more (ProjectContentLimit). What was saved before can be saved again, published and deleted.",
+				used>>20, s.c.MostContent>>20)
+		}
+		return nil
+	}
+	made, err := s.c.Store.PutBlob(ctx, project, hash, data)
+	if err == nil && made && len(data) > 0 {
+		err = s.c.Store.AddUsage(ctx, project, int64(len(data)))
+	}
+	return Explain(doing, err)
+}
+
 func (save Save) check() (kind string, err error) {
-	if err := checkNewPath(save.Path); err != nil {
+	if err := checkNewPath(norm.NFC.String(save.Path)); err != nil {
 		return "", err
 	}
 	if len(save.Content) > LargestDocument {
@@ -104,20 +194,21 @@ func (s *Service) GetDocument(ctx context.Context, project, path string) (Draft,
 }
 
 func (s *Service) draft(ctx context.Context, project, path string) (Draft, error) {
-	if err := CheckPath(path); err != nil {
+	forms, err := formsOf(path)
+	if err != nil {
 		return Draft{}, err
 	}
 	if !IsProjectID(project) {
 		return Draft{}, NoSuchProject()
 	}
-	draft, err := s.c.Store.Draft(ctx, project, path)
-	switch {
-	case errors.Is(err, ErrNoProject):
-		return Draft{}, NoSuchProject()
-	case errors.Is(err, ErrMissing):
+	found, _, err := s.drafts(ctx, project, forms)
+	if err != nil {
+		return Draft{}, err
+	}
+	if len(found) == 0 {
 		return Draft{}, refuse(CodeNotFound, "There is no document at this path. The list of documents shows which there are.")
 	}
-	return draft, Explain("read a document", err)
+	return found[0], nil
 }
 
 // DeleteDocument deletes a draft; releases keep what they hold. ifVersion

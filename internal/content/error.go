@@ -18,6 +18,8 @@ const (
 	CodeTooManyDocuments    Code = "too-many-documents"    // 409
 	CodePrecondition        Code = "precondition-failed"   // 412: the draft is not at that version, or is there already
 	CodeTooLarge            Code = "too-large"             // 413
+	CodeProjectFull         Code = "project-full"          // 409: no more new content
+	CodeTooOften            Code = "too-often"             // 429: RetryAfter says how long to wait
 	CodeIdempotencyMismatch Code = "idempotency-mismatch"  // 422: the key was used with another request
 	CodeBusy                     = failure.Busy            // 503: others kept changing it; nothing was done
 	CodeUnavailable              = failure.Unavailable     // 503: the table does not answer, or takes no more; nothing was done

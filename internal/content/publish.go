@@ -116,6 +116,10 @@ func (s *Service) try(ctx context.Context, t *retry.Loop, pub publication, read 
 	if refusal := pub.worthless(*read, drafts, parts); refusal != nil {
 		return Release{}, nil, s.unlessUsed(ctx, pub, refusal)
 	}
+	full, wait := s.c.Publishes.Take(read.PublishesFull, s.now())
+	if wait > 0 {
+		return Release{}, nil, s.unlessUsed(ctx, pub, s.publishedTooOften(wait))
+	}
 	if err := s.putParts(ctx, pub.project, parts, read.Manifest); err != nil {
 		return Release{}, nil, err
 	}
@@ -123,6 +127,7 @@ func (s *Service) try(ctx context.Context, t *retry.Loop, pub publication, read 
 	if err != nil {
 		return Release{}, nil, err
 	}
+	commit.PublishesFull = full
 	err = s.settled(ctx, t, func(token string) error {
 		commit.Release.Token = token
 		return s.c.Store.Commit(ctx, token, commit)
@@ -151,6 +156,15 @@ func (pub publication) worthless(read Project, drafts []Draft, parts []part) *Er
 		return refuse(CodeNothingToPublish, "This project has no documents yet. Save one first, or publish with force.")
 	}
 	return refuse(CodeNothingToPublish, "Nothing has changed since release %d. Save a change first, or publish with force.", read.Seq)
+}
+
+// publishedTooOften refuses a publish, forced or not: each is announced to all of
+// the project's destinations.
+func (s *Service) publishedTooOften(wait time.Duration) *Error {
+	e := refuse(CodeTooOften, "This project was published %d times in a short while. Wait %d seconds and publish again; what was saved meanwhile is in that release.",
+		s.c.Publishes.Burst, int(wait.Seconds()))
+	e.RetryAfter = wait
+	return e
 }
 
 // unlessUsed gives a refusal, but not before the key was looked up: a repeat
@@ -201,7 +215,7 @@ func (s *Service) putParts(ctx context.Context, project string, parts []part, ha
 		free <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-free }()
-			if err := s.c.Store.PutBlob(ctx, project, p.hash, p.data); err != nil {
+			if _, err := s.c.Store.PutBlob(ctx, project, p.hash, p.data); err != nil {
 				cancel(err)
 			}
 		})

@@ -86,20 +86,53 @@ func (s *Service) ReleaseDocuments(ctx context.Context, project string, number i
 
 // ReleaseDocument reads a document as a release holds it.
 func (s *Service) ReleaseDocument(ctx context.Context, project string, number int64, path string) (Document, []byte, error) {
-	if err := CheckPath(path); err != nil {
-		return Document{}, nil, err
-	}
-	documents, err := s.ReleaseDocuments(ctx, project, number)
+	forms, err := formsOf(path)
 	if err != nil {
 		return Document{}, nil, err
 	}
-	i := sort.Search(len(documents), func(i int) bool { return documents[i].Path >= path })
-	if i == len(documents) || documents[i].Path != path {
-		return Document{}, nil, refuse(CodeNotFound, "Release %d has no document at this path. The release's list of documents shows which it has.", number)
-	}
-	blobs, err := s.c.Store.Blobs(ctx, project, []Hash{documents[i].Hash})
+	r, err := s.Release(ctx, project, number)
 	if err != nil {
-		return Document{}, nil, Explain("read a document's content", err)
+		return Document{}, nil, err
 	}
-	return documents[i], blobs[0], nil
+	for _, form := range forms {
+		d, found, err := s.documentOf(ctx, r, form)
+		if err != nil {
+			return Document{}, nil, err
+		}
+		if !found {
+			continue
+		}
+		blobs, err := s.c.Store.Blobs(ctx, project, []Hash{d.Hash})
+		if err != nil {
+			return Document{}, nil, Explain("read a document's content", err)
+		}
+		return d, blobs[0], nil
+	}
+	return Document{}, nil, refuse(CodeNotFound, "Release %d has no document at this path. The release's list of documents shows which it has.", number)
+}
+
+// documentOf finds a path in a release. Its manifest's parts are in the order of
+// the paths, so that half of those that are left are ruled out by each that is read.
+func (s *Service) documentOf(ctx context.Context, r Release, path string) (Document, bool, error) {
+	for parts := r.Manifest; len(parts) > 0; {
+		middle := len(parts) / 2
+		data, err := s.c.Store.Blobs(ctx, r.Project, parts[middle:middle+1])
+		if err != nil {
+			return Document{}, false, Explain("read a release's manifest", err)
+		}
+		documents, err := parsePart(data[0])
+		if err != nil || len(documents) == 0 {
+			return Document{}, false, fmt.Errorf("read the manifest of release %d: an empty or damaged part: %w", r.Number, err)
+		}
+		switch {
+		case path < documents[0].Path:
+			parts = parts[:middle]
+		case path > documents[len(documents)-1].Path:
+			parts = parts[middle+1:]
+		default:
+			i := sort.Search(len(documents), func(i int) bool { return documents[i].Path >= path })
+			return documents[i], documents[i].Path == path, nil
+		}
+	}
+	return Document{}, false, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"colophon/internal/clock"
+	"colophon/internal/ratelimit"
 	"colophon/internal/retry"
 	"colophon/internal/text"
 )
@@ -42,7 +43,9 @@ type Config struct {
 	Store Store
 	// Announce makes what one destination is told about a release: a new id, and
 	// the body. It is asked once for each destination and transaction.
-	Announce func(Announcement) (id string, body []byte, err error)
+	Announce    func(Announcement) (id string, body []byte, err error)
+	Publishes   ratelimit.Limit // of each project; zero: Publishes
+	MostContent int64           // bytes of new content of each project; 0: MostContent
 	// PublicAddress is what links begin with; empty: each request's BaseURL.
 	PublicAddress string
 
@@ -61,6 +64,18 @@ func (c *Config) validate() error {
 			return fmt.Errorf("content: the public address is %w", err)
 		}
 		c.PublicAddress = address
+	}
+	if c.Publishes == (ratelimit.Limit{}) {
+		c.Publishes = Publishes
+	}
+	if err := c.Publishes.Validate(); err != nil {
+		return fmt.Errorf("content: publishes: %w", err)
+	}
+	if c.MostContent == 0 {
+		c.MostContent = MostContent
+	}
+	if c.MostContent < 0 {
+		return errors.New("content: a project may have less than no content")
 	}
 	if c.Clock == nil {
 		c.Clock = clock.System{}

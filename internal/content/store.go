@@ -42,8 +42,9 @@ type Projects interface {
 
 // Drafts keeps what editors change.
 type Drafts interface {
-	// Draft reads a draft; ErrNoProject, ErrMissing.
-	Draft(ctx context.Context, project, path string) (Draft, error)
+	// Drafts reads those of the paths that have a draft, in their order, and how
+	// many bytes of content the project's documents have made; ErrNoProject.
+	Drafts(ctx context.Context, project string, paths []string) (drafts []Draft, used int64, err error)
 	// LastVersion is the last version that a draft ever had; 0: none.
 	LastVersion(ctx context.Context, project, path string) (int64, error)
 	// ListDrafts reads up to limit drafts behind the path after, by path.
@@ -57,13 +58,20 @@ type DraftChange struct {
 	Project string
 	Draft   Draft // as it is saved, or as it was with who deleted it; Version is the new one
 	Deleted bool  // the draft goes; the history keeps that
-	Over    int64 // the version that was read; 0: there was no draft
+	// From is the path that the draft had until now, where a save moves it; empty:
+	// it stays at its own. What it was there ends, as after a deletion.
+	From string
+	Over int64 // the version that was read; 0: there was no draft
 }
 
 // Blobs keeps content, and parts of manifests, by hash.
 type Blobs interface {
-	// PutBlob writes content where it is not there yet.
-	PutBlob(ctx context.Context, project string, hash Hash, data []byte) error
+	// PutBlob writes content where it is not there yet; made: it was not.
+	PutBlob(ctx context.Context, project string, hash Hash, data []byte) (made bool, err error)
+	// HasBlob says whether content is there.
+	HasBlob(ctx context.Context, project string, hash Hash) (bool, error)
+	// AddUsage adds to the bytes of content that a project's documents have made.
+	AddUsage(ctx context.Context, project string, bytes int64) error
 	// Blobs reads content by hash, in the order asked. A missing one is an error.
 	Blobs(ctx context.Context, project string, hashes []Hash) ([][]byte, error)
 }
@@ -83,10 +91,13 @@ type Releases interface {
 
 // Commit is what one publish writes.
 type Commit struct {
-	Read       Project // as it was read: the release is its next
-	Release    Release
-	Use        Use // an empty Key: none
-	Deliveries []NewDelivery
+	Read    Project // as it was read: the release is its next
+	Release Release
+	// PublishesFull is the project's new one: the limit of publishes is kept with
+	// the project, which every release writes anyway.
+	PublishesFull time.Time
+	Use           Use // an empty Key: none
+	Deliveries    []NewDelivery
 }
 
 // Use is what an idempotency key was used for.

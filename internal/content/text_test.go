@@ -12,18 +12,25 @@ import (
 	"colophon/internal/store"
 )
 
-// plant writes a document as a build from before today's rules about paths did.
-func (w *world) plant(path, text string, version int64) content.Draft {
+// contents are the tables without the rules.
+func (w *world) contents() *store.Contents {
 	w.t.Helper()
 	contents, err := store.NewContents(store.ContentsConfig{Engine: w.engine, ContentTable: w.tables.Content, DeliveryTable: w.tables.Delivery})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return contents
+}
+
+// plant writes a document as a build from before today's rules about paths did.
+func (w *world) plant(path, text string, version int64) content.Draft {
+	w.t.Helper()
+	contents := w.contents()
 	draft := content.Draft{
 		Document: content.Document{Path: path, Hash: content.HashOf([]byte(text)), Size: int64(len(text)), Type: "text/markdown"},
 		Version:  version, Who: "Ada", At: time.Now().UTC().Truncate(time.Millisecond),
 	}
-	if err := contents.PutBlob(w.t.Context(), w.project, draft.Hash, []byte(text)); err != nil {
+	if _, err := contents.PutBlob(w.t.Context(), w.project, draft.Hash, []byte(text)); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := contents.ChangeDraft(w.t.Context(), rand.Text(), content.DraftChange{Project: w.project, Draft: draft, Over: version - 1}); err != nil {

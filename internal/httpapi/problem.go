@@ -47,6 +47,7 @@ var problems = map[string]kind{
 	codeMethodNotAllowed:     {http.StatusMethodNotAllowed, "The method does not fit"},
 	"nothing-to-publish":     {http.StatusConflict, "Nothing to publish"},
 	"too-many-documents":     {http.StatusConflict, "Too many documents"},
+	"project-full":           {http.StatusConflict, "The project is full"},
 	"too-many-destinations":  {http.StatusConflict, "Too many destinations"},
 	"too-many-secrets":       {http.StatusConflict, "Too many secrets sign"},
 	"destination-removed":    {http.StatusConflict, "The destination was removed"},

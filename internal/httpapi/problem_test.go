@@ -59,7 +59,7 @@ func codes(t *testing.T, file string) []string {
 // the API: it gets a row here and a line in docs/api.md.
 var statuses = map[string]int{
 	"invalid": 400, "unauthenticated": 401, "forbidden": 403, "not-found": 404, "method-not-allowed": 405,
-	"nothing-to-publish": 409, "too-many-documents": 409, "too-many-destinations": 409, "too-many-secrets": 409, "destination-removed": 409,
+	"nothing-to-publish": 409, "project-full": 409, "too-many-documents": 409, "too-many-destinations": 409, "too-many-secrets": 409, "destination-removed": 409,
 	"destination-paused": 409, "not-ended": 409, "ended": 409, "being-sent": 409, "not-newest": 409,
 	"newer-release": 409, "unreadable": 409, "precondition-failed": 412, "changed": 412, "too-large": 413,
 	"unsupported-media-type": 415, "idempotency-mismatch": 422, "too-often": 429, "internal": 500, "busy": 503,
@@ -206,7 +206,7 @@ func TestBadInputIsAProblemThatRepeatsNothingAndDoesNothing(t *testing.T) {
 		{"a document that was none before a gateway", "PUT", document, "marked \ufffd", nil, "invalid", "U+FFFD", "content"},
 		{"no path", "PUT", inProject + "/document", "x", nil, "invalid", "path is missing", "path"},
 		{"an empty path", "GET", inProject + "/document?path=", "", nil, "invalid", "path is a document's path", "path"},
-		{"a long path", "GET", inProject + "/document?path=" + strings.Repeat("x", 513), "", nil, "invalid", "path is a document's path", "path"},
+		{"a long path", "GET", inProject + "/document?path=" + strings.Repeat("x", 2049), "", nil, "invalid", "path is a document's path", "path"},
 		{"a path twice", "GET", inProject + "/document?path=a&path=marked", "", nil, "invalid", "", "path"},
 		{"a limit of nought", "GET", releases + "?limit=0", "", nil, "invalid", "limit is a whole number from 1 to 100", "limit"},
 		{"a limit past the limit", "GET", releases + "?limit=101", "", nil, "invalid", "limit is a whole number from 1 to 100", "limit"},
@@ -289,7 +289,7 @@ func TestWhatIsExpectedIsSaidAsTheDescriptionHasIt(t *testing.T) {
 		{"a destination's name", property("NewDestination", "name")["maxLength"], destination.LongestName},
 		{"a changed name", property("DestinationChange", "name")["maxLength"], destination.LongestName},
 		{"a message", property("Publish", "message")["maxLength"], content.LongestMessage},
-		{"a path", parameter("path")["maxLength"], content.LongestPath},
+		{"a path, decomposed", parameter("path")["maxLength"], 4 * content.LongestPath},
 		{"a page", parameter("limit")["maximum"], content.LargestPage},
 		{"a page of deliveries", parameter("limit")["maximum"], destination.MostListed},
 	} {

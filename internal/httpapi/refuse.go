@@ -39,7 +39,7 @@ func (a *API) refuseRequest(ctx context.Context, w http.ResponseWriter, r *http.
 
 // expected says in words what a parameter or a field takes.
 var expected = map[string]string{
-	"path":            "a document's path, 1 to 512 characters",
+	"path":            "a document's path, 1 to 512 bytes",
 	"Content-Digest":  "a digest of the body, such as sha-256=:…:",
 	"Repr-Digest":     "a digest of the body, such as sha-256=:…:",
 	"cursor":          "the “next” of the page before",

@@ -32,6 +32,8 @@ type API struct {
 	// Limits of what is sent by hand to one destination, and to all of a project at
 	// one origin.
 	DestinationLimit, OriginLimit ratelimit.Limit
+	PublishLimit                  ratelimit.Limit // of each project
+	ProjectContentLimit           int             // GiB of documents' content that a project may have
 }
 
 // OutboxStream is the outbox-stream function's environment. It reads no table, and
@@ -81,6 +83,7 @@ func ReadAPI(getenv func(string) string) (API, error) {
 
 		DestinationLimit: r.limit("DESTINATION_SEND_BURST", 10, "DESTINATION_SENDS_PER_MINUTE", 1),
 		OriginLimit:      r.limit("ORIGIN_SEND_BURST", 60, "ORIGIN_SENDS_PER_MINUTE", 10),
+		PublishLimit:     r.limit("PUBLISH_BURST", 60, "PUBLISHES_PER_MINUTE", 60), ProjectContentLimit: r.positive("PROJECT_CONTENT_LIMIT", 10),
 	}
 	return e, r.err()
 }

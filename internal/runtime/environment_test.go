@@ -21,6 +21,7 @@ var complete = map[string]string{
 	"API_ID":                "abc123",
 	"PUBLIC_ADDRESS":        "https://colophon.example/base/",
 	"COLOPHON_ENVIRONMENT":  "staging", "ALLOW_LOOPBACK_RECEIVERS": "true", "METRICS_NAMESPACE": "Staging/Colophon",
+	"PUBLISH_BURST": "7", "PUBLISHES_PER_MINUTE": "8", "PROJECT_CONTENT_LIMIT": "9",
 }
 
 // with is the complete environment with some variables changed; an empty one is unset.
@@ -37,6 +38,7 @@ func TestEachFunctionReadsItsEnvironment(t *testing.T) {
 		Stage: runtime.Staging, ContentTable: "colophon-content", DeliveryTable: "colophon-delivery",
 		SealingKey: complete["SEALING_KEY_ID"], PublicAddress: "https://colophon.example/base", AllowsLoopback: true,
 		DestinationLimit: ratelimit.PerMinute(10, 1), OriginLimit: ratelimit.PerMinute(60, 10),
+		PublishLimit: ratelimit.PerMinute(7, 8), ProjectContentLimit: 9,
 	}); err != nil || api != want {
 		t.Errorf("got %+v, %v", api, err)
 	}

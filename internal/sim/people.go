@@ -14,6 +14,7 @@ import (
 	"colophon/internal/destination"
 	"colophon/internal/failure"
 	"colophon/internal/killpoint"
+	"colophon/internal/ratelimit"
 	"colophon/internal/store"
 	"colophon/internal/webhook"
 )
@@ -77,7 +78,9 @@ func (c clock) Sleep(ctx context.Context, d time.Duration) error { return c.w.sl
 // withoutBlobs leaves documents' content out: nothing of it is announced.
 type withoutBlobs struct{ *store.Contents }
 
-func (withoutBlobs) PutBlob(context.Context, string, content.Hash, []byte) error { return nil }
+func (withoutBlobs) PutBlob(context.Context, string, content.Hash, []byte) (bool, error) {
+	return false, nil
+}
 
 func (w *World) contents(p *process) *content.Service {
 	kept, err := store.NewContents(store.ContentsConfig{Engine: w.engine(), ContentTable: contentTable, DeliveryTable: deliveryTable})
@@ -86,8 +89,9 @@ func (w *World) contents(p *process) *content.Service {
 	}
 	config := content.Config{
 		Store: withoutBlobs{kept}, Announce: w.announce, PublicAddress: "https://colophon.example", Clock: clock{w, p},
-		Random: func() string { return w.text(26) },
-		Jitter: func(most time.Duration) time.Duration { return time.Duration(w.jitter() * float64(most)) },
+		Random:    func() string { return w.text(26) },
+		Publishes: ratelimit.PerMinute(1000, 60_000), // people of these worlds know no measure
+		Jitter:    func(most time.Duration) time.Duration { return time.Duration(w.jitter() * float64(most)) },
 	}
 	if w.mutant.Contents != nil {
 		w.mutant.Contents(w, &config)

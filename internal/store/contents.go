@@ -97,19 +97,34 @@ func (s *Contents) ListProjects(ctx context.Context, after string, limit int) ([
 	return projects, nil
 }
 
-// Draft reads a draft, and the project with it to tell apart which is missing.
-func (s *Contents) Draft(ctx context.Context, project, path string) (content.Draft, error) {
-	meta, head := metaKey(project), draftKey(project, path)
-	items, err := batch(ctx, s.engine, s.table, []Key{meta, head})
-	switch {
-	case err != nil:
-		return content.Draft{}, contentFault("read draft", err)
-	case items[meta] == nil:
-		return content.Draft{}, content.ErrNoProject
-	case items[head] == nil:
-		return content.Draft{}, content.ErrMissing
+// Drafts reads drafts, the project with them to tell apart which is missing, and
+// what its documents' content comes to.
+func (s *Contents) Drafts(ctx context.Context, project string, paths []string) ([]content.Draft, int64, error) {
+	meta, usage := metaKey(project), usageKey(project)
+	keys := []Key{meta, usage}
+	for _, path := range paths {
+		keys = append(keys, draftKey(project, path))
 	}
-	return decodeDraft(items[head])
+	items, err := batch(ctx, s.engine, s.table, keys)
+	if err != nil {
+		return nil, 0, contentFault("read drafts", err)
+	}
+	if items[meta] == nil {
+		return nil, 0, content.ErrNoProject
+	}
+	var drafts []content.Draft
+	for _, key := range keys[2:] {
+		if items[key] == nil {
+			continue
+		}
+		draft, err := decodeDraft(items[key])
+		if err != nil {
+			return nil, 0, err
+		}
+		drafts = append(drafts, draft)
+	}
+	a := &attributes{item: items[usage]}
+	return drafts, a.optionalCount(attrBytes), a.faultIn("usage of a project")
 }
 
 // LastVersion reads the newest entry of a draft's history: a deleted draft's too.
@@ -150,11 +165,13 @@ func (s *Contents) ListDrafts(ctx context.Context, project, after string, limit 
 	return drafts, nil
 }
 
-// ChangeDraft writes head and history together, and lets the oldest save go.
+// ChangeDraft writes head and history together, and lets the oldest save go. A
+// draft that moves takes the project's next version, so that no publish that
+// listed the drafts meanwhile has it twice or not at all.
 func (s *Contents) ChangeDraft(ctx context.Context, token string, c content.DraftChange) error {
 	path, version := c.Draft.Path, c.Draft.Version
 	head := Write{Table: s.table, Key: draftKey(c.Project, path), Put: encodeDraft(c.Draft), If: Absent(At(attrPK))}
-	if c.Over > 0 {
+	if c.Over > 0 && c.From == "" {
 		head.If = Equal(At(attrVersion), Number(c.Over))
 	}
 	save := Write{Table: s.table, Key: saveKey(c.Project, path, version), Put: encodeDraft(c.Draft), If: Absent(At(attrPK))}
@@ -166,23 +183,46 @@ func (s *Contents) ChangeDraft(ctx context.Context, token string, c content.Draf
 	if version > content.SavesKept {
 		writes = append(writes, Write{Table: s.table, Key: saveKey(c.Project, path, version-content.SavesKept), Delete: true})
 	}
+	if c.From != "" {
+		left := Write{
+			Table: s.table, Key: saveKey(c.Project, c.From, c.Over+1), Put: encodeDraft(c.Draft), If: Absent(At(attrPK)),
+		}
+		left.Put[attrVersion], left.Put[attrDeleted] = Number(c.Over+1), Flag(true)
+		writes = append(writes, left,
+			Write{Table: s.table, Key: draftKey(c.Project, c.From), Delete: true, If: Equal(At(attrVersion), Number(c.Over))},
+			Write{Table: s.table, Key: metaKey(c.Project), Changes: []Change{Add(At(attrVersion), 1)}, If: Exists(At(attrPK))},
+		)
+	}
 	return contentFault("change draft", s.engine.Transact(ctx, token, writes))
 }
 
 // PutBlob writes content where it is not there yet. As the key is the content's
 // hash, asking again is harmless, and an unknown outcome is no worse than none.
-func (s *Contents) PutBlob(ctx context.Context, project string, hash content.Hash, data []byte) error {
-	_, err := s.engine.Write(ctx, Write{
+func (s *Contents) PutBlob(ctx context.Context, project string, hash content.Hash, data []byte) (made bool, err error) {
+	_, err = s.engine.Write(ctx, Write{
 		Table: s.table, Key: blobKey(project, hash), Put: Item{attrData: Bytes(data)}, If: Absent(At(attrPK)),
 	})
 	err = contentFault("put content", err)
 	switch {
 	case errors.Is(err, content.ErrMoved):
-		return nil // it is there
+		return false, nil // it is there
 	case errors.Is(err, content.ErrUnknown):
-		return fmt.Errorf("put content: %w", content.ErrUnavailable)
+		return false, fmt.Errorf("put content: %w", content.ErrUnavailable)
 	}
-	return err
+	return err == nil, err
+}
+
+// HasBlob reads the whole content, as DynamoDB counts it: it is asked only where
+// a project has no room for more.
+func (s *Contents) HasBlob(ctx context.Context, project string, hash content.Hash) (bool, error) {
+	item, err := s.engine.Get(ctx, s.table, blobKey(project, hash))
+	return item != nil, contentFault("look for content", err)
+}
+
+// AddUsage adds to a project's count.
+func (s *Contents) AddUsage(ctx context.Context, project string, bytes int64) error {
+	_, err := s.engine.Write(ctx, Write{Table: s.table, Key: usageKey(project), Changes: []Change{Add(At(attrBytes), bytes)}})
+	return contentFault("count content", err)
 }
 
 // Blobs reads content by hash.
@@ -210,7 +250,7 @@ func (s *Contents) Blobs(ctx context.Context, project string, hashes []content.H
 func (s *Contents) Commit(ctx context.Context, token string, c content.Commit) error {
 	project, r := c.Read.ID, c.Release
 	writes := []Write{
-		moveProject(s.table, c.Read, r),
+		moveProject(s.table, c),
 		{Table: s.table, Key: recordKey(project, r.Number), Put: encodeRelease(r), If: Absent(At(attrPK))},
 	}
 	use := -1

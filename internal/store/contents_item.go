@@ -22,6 +22,7 @@ const (
 	attrBytes        = "bytes"
 	attrRequest      = "request"
 	attrData         = "data"
+	attrPublishes    = "publishesFull" // of a project: the whole state of its limit of publishes
 )
 
 // encodeProject gives a project's whole item but its key.
@@ -38,6 +39,7 @@ func decodeProject(id string, item Item) (content.Project, error) {
 	p := content.Project{
 		ID: id, Name: a.text(attrName), Seq: a.count(attrSeq), Manifest: decodeHashes(a, attrManifest),
 		Destinations: a.optionalTexts(attrDestinations), Version: a.positive(attrVersion), CreatedAt: a.time(attrCreatedAt),
+		PublishesFull: a.optionalTime(attrPublishes),
 	}
 	return p, a.faultIn("project")
 }
@@ -54,14 +56,17 @@ func changeDestinations(table, project string, version int64, ids []string) Writ
 
 // moveProject makes the release the project's last, if nothing has moved the
 // project since it was read.
-func moveProject(table string, read content.Project, r content.Release) Write {
+func moveProject(table string, c content.Commit) Write {
+	changes := []Change{
+		Set(At(attrSeq), Number(c.Release.Number)), Set(At(attrManifest), encodeHashes(c.Release.Manifest)),
+		Set(At(attrVersion), Number(c.Read.Version+1)),
+	}
+	if !c.PublishesFull.IsZero() {
+		changes = append(changes, Set(At(attrPublishes), millis(c.PublishesFull)))
+	}
 	return Write{
-		Table: table, Key: metaKey(read.ID),
-		Changes: []Change{
-			Set(At(attrSeq), Number(r.Number)), Set(At(attrManifest), encodeHashes(r.Manifest)),
-			Set(At(attrVersion), Number(read.Version+1)),
-		},
-		If: Equal(At(attrVersion), Number(read.Version)),
+		Table: table, Key: metaKey(c.Read.ID), Changes: changes,
+		If: Equal(At(attrVersion), Number(c.Read.Version)),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // The keys of the content table. Neither ids nor paths hold a '#'.
 const (
 	skMeta       = "META"
+	skUsage      = "USAGE"
 	prefixDraft  = "DOC#"  // + path
 	prefixSave   = "DOCV#" // + path + # + version, 12 digits
 	prefixRecord = "REL#"  // + number, 12 digits
@@ -22,6 +23,9 @@ func projectPK(project string) string { return prefixProject + project }
 // metaKey is the item that every publish and every change of a project's
 // destinations writes, under the version that was read.
 func metaKey(project string) Key { return Key{PK: projectPK(project), SK: skMeta} }
+
+// usageKey is the item that counts what a project's documents keep.
+func usageKey(project string) Key { return Key{PK: projectPK(project), SK: skUsage} }
 
 // listedKey stands for a project in the list of all.
 func listedKey(project string) Key { return Key{PK: pkProjects, SK: project} }

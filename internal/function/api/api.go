@@ -85,7 +85,10 @@ func newContent(e runtime.API, engine store.Engine) (*content.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return content.New(content.Config{Store: contents, Announce: announce, PublicAddress: e.PublicAddress, Clock: clock.System{}})
+	return content.New(content.Config{
+		Store: contents, Announce: announce, PublicAddress: e.PublicAddress, Clock: clock.System{},
+		Publishes: e.PublishLimit, MostContent: int64(e.ProjectContentLimit) << 30,
+	})
 }
 
 func newDestinations(e runtime.API, engine store.Engine, getenv func(string) string) (*destination.Service, error) {

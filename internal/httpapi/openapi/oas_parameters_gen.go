@@ -326,7 +326,8 @@ type DeleteDocumentParams struct {
 	IfMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
-	// A document's path, at most 512 bytes.
+	// A document's path, at most 512 bytes in Unicode's form NFC, in which it is kept. Another form of it
+	// names the same document.
 	Path string
 }
 
@@ -500,7 +501,7 @@ func decodeDeleteDocumentParams(args [1]string, argsEscaped bool, r *http.Reques
 				if err := (validate.String{
 					MinLength:     1,
 					MinLengthSet:  true,
-					MaxLength:     512,
+					MaxLength:     2048,
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
@@ -849,7 +850,8 @@ type GetDocumentParams struct {
 	IfNoneMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
-	// A document's path, at most 512 bytes.
+	// A document's path, at most 512 bytes in Unicode's form NFC, in which it is kept. Another form of it
+	// names the same document.
 	Path string
 }
 
@@ -1023,7 +1025,7 @@ func decodeGetDocumentParams(args [1]string, argsEscaped bool, r *http.Request) 
 				if err := (validate.String{
 					MinLength:     1,
 					MinLengthSet:  true,
-					MaxLength:     512,
+					MaxLength:     2048,
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
@@ -1668,7 +1670,8 @@ type GetReleaseDocumentParams struct {
 	Project string
 	// A release's number.
 	Release int64
-	// A document's path, at most 512 bytes.
+	// A document's path, at most 512 bytes in Unicode's form NFC, in which it is kept. Another form of it
+	// names the same document.
 	Path string
 }
 
@@ -1836,7 +1839,7 @@ func decodeGetReleaseDocumentParams(args [2]string, argsEscaped bool, r *http.Re
 				if err := (validate.String{
 					MinLength:     1,
 					MinLengthSet:  true,
-					MaxLength:     512,
+					MaxLength:     2048,
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,
@@ -4077,7 +4080,8 @@ type PutDocumentParams struct {
 	IfNoneMatch OptString `json:",omitempty,omitzero"`
 	// A project's id.
 	Project string
-	// A document's path, at most 512 bytes.
+	// A document's path, at most 512 bytes in Unicode's form NFC, in which it is kept. Another form of it
+	// names the same document.
 	Path string
 }
 
@@ -4374,7 +4378,7 @@ func decodePutDocumentParams(args [1]string, argsEscaped bool, r *http.Request) 
 				if err := (validate.String{
 					MinLength:     1,
 					MinLengthSet:  true,
-					MaxLength:     512,
+					MaxLength:     2048,
 					MaxLengthSet:  true,
 					Email:         false,
 					Hostname:      false,

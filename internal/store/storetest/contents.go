@@ -30,6 +30,9 @@ func Contents(t *testing.T, fresh func(t *testing.T) Place) {
 		"ADeletedDraftsVersionIsRemembered":               (*desk).remembersVersions,
 		"APathThatBeginsWithAnothersHasItsOwnHistory":     (*desk).keepsHistoriesApart,
 		"OnlyTheLastSavesAreKept":                         (*desk).keepsTheLastSaves,
+		"ADraftMovesToAnotherPathWholeOrNotAtAll":         (*desk).movesDrafts,
+		"ADocumentsContentIsCounted":                      (*desk).countsContent,
+		"ACommitKeepsTheLimitOfPublishes":                 (*desk).keepsThePublishesLimit,
 		"DraftsAreListedByTheirPathsBytes":                (*desk).listsDrafts,
 		"ContentIsKeptByItsHash":                          (*desk).keepsContent,
 		"ACommitWritesReleaseKeyAndDeliveries":            (*desk).commits,
@@ -151,17 +154,97 @@ func (d *desk) remove(t *testing.T, path string, version, over int64) error {
 	return d.contents.ChangeDraft(t.Context(), rand.Text(), content.DraftChange{Project: prj, Draft: draft(path, version), Deleted: true, Over: over})
 }
 
+// oneOf reads the first draft of some paths.
+func (d *desk) oneOf(t *testing.T, project string, paths ...string) (content.Draft, error) {
+	t.Helper()
+	drafts, _, err := d.contents.Drafts(t.Context(), project, paths)
+	if err == nil && len(drafts) == 0 {
+		err = content.ErrMissing
+	}
+	if err != nil {
+		return content.Draft{}, err
+	}
+	return drafts[0], nil
+}
+
+// keep puts content that is new, or not.
+func (d *desk) keep(t *testing.T, data []byte, isNew bool) {
+	t.Helper()
+	made, err := d.contents.PutBlob(t.Context(), prj, content.HashOf(data), data)
+	if err != nil || made != isNew {
+		t.Errorf("content of %d bytes was made: %v (%v)", len(data), made, err)
+	}
+	if there, err := d.contents.HasBlob(t.Context(), prj, content.HashOf(data)); err != nil || !there {
+		t.Errorf("content of %d bytes is there: %v (%v)", len(data), there, err)
+	}
+}
+
+// movesDrafts: one path becomes another, with all that belongs to it, or nothing does.
+func (d *desk) movesDrafts(t *testing.T) {
+	const from, to = "cafe\u0301", "caf\u00e9"
+	must(t, d.save(t, from, 1, 0))
+	must(t, d.save(t, from, 2, 1))
+	move := func(version, over int64) error {
+		return d.contents.ChangeDraft(t.Context(), rand.Text(), content.DraftChange{Project: prj, Draft: draft(to, version), Over: over, From: from})
+	}
+	before, err := d.contents.Project(t.Context(), prj)
+	must(t, err)
+	wants(t, "a move of a version that is over", move(3, 1), content.ErrMoved)
+	must(t, d.save(t, to, 1, 0))
+	wants(t, "a move onto another draft", move(3, 2), content.ErrMoved)
+	must(t, d.remove(t, to, 2, 1))
+	if drafts, _, err := d.contents.Drafts(t.Context(), prj, []string{to, from}); err != nil || len(drafts) != 1 || drafts[0].Path != from {
+		t.Errorf("before the move there are %+v (%v)", drafts, err)
+	}
+	must(t, move(3, 2))
+	if drafts, _, err := d.contents.Drafts(t.Context(), prj, []string{from, to}); err != nil || !reflect.DeepEqual(drafts, []content.Draft{draft(to, 3)}) {
+		t.Errorf("after the move there are %+v (%v)", drafts, err)
+	}
+	d.lastVersion(t, to, 3)
+	d.lastVersion(t, from, 3) // that it left is its last
+	wants(t, "a save over what moved", d.save(t, from, 3, 2), content.ErrMoved)
+	wants(t, "a second move", move(4, 2), content.ErrMoved)
+	// A publish that listed the drafts before the move does not go through.
+	after, err := d.contents.Project(t.Context(), prj)
+	if err != nil || after.Version != before.Version+1 {
+		t.Errorf("the project is at version %d and was at %d (%v)", after.Version, before.Version, err)
+	}
+}
+
+func (d *desk) countsContent(t *testing.T) {
+	for _, want := range []int64{0, 5, 12} {
+		_, used, err := d.contents.Drafts(t.Context(), prj, nil)
+		if err != nil || used != want {
+			t.Errorf("%d bytes are counted (%v), want %d", used, err, want)
+		}
+		must(t, d.contents.AddUsage(t.Context(), prj, 5+want/5*2))
+	}
+	if there, err := d.contents.HasBlob(t.Context(), prj, content.HashOf([]byte("missing"))); err != nil || there {
+		t.Errorf("missing content is there: %v (%v)", there, err)
+	}
+}
+
+func (d *desk) keepsThePublishesLimit(t *testing.T) {
+	c := d.release(t, "")
+	c.PublishesFull = noon.Add(time.Second)
+	must(t, d.commit(t, c))
+	p, err := d.contents.Project(t.Context(), prj)
+	if err != nil || !p.PublishesFull.Equal(c.PublishesFull) {
+		t.Errorf("the limit is read as %v (%v)", p.PublishesFull, err)
+	}
+}
+
 func (d *desk) savesOverVersions(t *testing.T) {
-	_, err := d.contents.Draft(t.Context(), "prj_missing", "a")
+	_, err := d.oneOf(t, "prj_missing", "a")
 	wants(t, "a draft of a missing project", err, content.ErrNoProject)
-	_, err = d.contents.Draft(t.Context(), prj, "a")
+	_, err = d.oneOf(t, prj, "a")
 	wants(t, "a missing draft", err, content.ErrMissing)
 	wants(t, "a save over a version that is not there", d.save(t, "a", 2, 1), content.ErrMoved)
 	must(t, d.save(t, "a", 1, 0))
 	wants(t, "a second save over none", d.save(t, "a", 1, 0), content.ErrMoved)
 	must(t, d.save(t, "a", 2, 1))
 	wants(t, "a save over an older version", d.save(t, "a", 2, 1), content.ErrMoved)
-	got, err := d.contents.Draft(t.Context(), prj, "a")
+	got, err := d.oneOf(t, prj, "a")
 	must(t, err)
 	same(t, "a draft", got, draft("a", 2))
 }
@@ -187,7 +270,7 @@ func (d *desk) remembersVersions(t *testing.T) {
 	must(t, d.save(t, "a", 1, 0))
 	wants(t, "a deletion over another version", d.remove(t, "a", 3, 2), content.ErrMoved)
 	must(t, d.remove(t, "a", 2, 1))
-	_, err := d.contents.Draft(t.Context(), prj, "a")
+	_, err := d.oneOf(t, prj, "a")
 	wants(t, "a deleted draft", err, content.ErrMissing)
 	d.lastVersion(t, "a", 2)
 	wants(t, "a save under a version that was used", d.save(t, "a", 2, 0), content.ErrMoved)
@@ -265,9 +348,9 @@ func (d *desk) keepsContent(t *testing.T) {
 			data = nil
 		}
 		hashes = append(hashes, content.HashOf(data))
-		must(t, d.contents.PutBlob(t.Context(), prj, hashes[i], data))
+		d.keep(t, data, true)
 	}
-	must(t, d.contents.PutBlob(t.Context(), prj, hashes[1], []byte("content 1")))
+	d.keep(t, []byte("content 1"), false)
 	asked := append(hashes[5:], hashes[1], hashes[0], hashes[1])
 	blobs, err := d.contents.Blobs(t.Context(), prj, asked)
 	must(t, err)
@@ -527,7 +610,7 @@ func (d *desk) readsDamage(t *testing.T) {
 	must(t, d.commit(t, d.release(t, "k1")))
 	hash := sha256.Sum256([]byte("one"))
 	must(t, d.tokens.AddToken(t.Context(), hash, token("tok_1", prj)))
-	must(t, d.contents.PutBlob(t.Context(), prj, content.HashOf([]byte("data")), []byte("data")))
+	d.keep(t, []byte("data"), true)
 	blob := content.HashOf([]byte("data")).String()
 	for name, c := range map[string]struct {
 		key      store.Key
@@ -535,7 +618,7 @@ func (d *desk) readsDamage(t *testing.T) {
 		optional []string // attributes that may be missing
 	}{
 		"project": {store.Key{PK: "P#" + prj, SK: "META"}, func() error { _, err := d.contents.Project(t.Context(), prj); return err }, []string{"manifest", "destinations"}},
-		"draft":   {store.Key{PK: "P#" + prj, SK: "DOC#a"}, func() error { _, err := d.contents.Draft(t.Context(), prj, "a"); return err }, nil},
+		"draft":   {store.Key{PK: "P#" + prj, SK: "DOC#a"}, func() error { _, err := d.oneOf(t, prj, "a"); return err }, nil},
 		"release": {store.Key{PK: "P#" + prj, SK: "REL#000000000001"}, func() error { _, err := d.contents.Release(t.Context(), prj, 1); return err }, []string{"manifest", "destinations"}},
 		"use": {
 			store.Key{PK: "P#" + prj, SK: "IDEM#" + content.HashOf([]byte("k1")).String()},
