@@ -49,11 +49,7 @@ func Start() (*Engine, error) {
 	for range 3 {
 		var e *Engine
 		if e, err = start(binary, dir); err == nil {
-			if err = e.indexStreamRecords(); err == nil {
-				return e, nil
-			}
-			e.Stop()
-			return nil, err
+			return e, nil
 		}
 	}
 	os.RemoveAll(dir)
@@ -164,32 +160,6 @@ func (e *Engine) ready() error {
 		case <-again.C:
 		}
 	}
-}
-
-// Without these indexes each write to a table with a stream scans all stream
-// records that there are: the engine slows down with every write.
-const streamIndexes = `
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], timeout=20)
-db.execute("CREATE INDEX IF NOT EXISTS stream_next ON _stream_records (table_name, CAST(sequence_number AS INTEGER))")
-db.execute("CREATE INDEX IF NOT EXISTS stream_read ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER))")
-db.commit()
-`
-
-// indexStreamRecords needs SQLite, which Python brings along.
-func (e *Engine) indexStreamRecords() error {
-	python := "python3"
-	if root, err := moduleRoot(); err == nil {
-		installed := filepath.Join(root, ".tools", "venv-localstack", "bin", "python")
-		if _, err := os.Stat(installed); err == nil {
-			python = installed
-		}
-	}
-	said, err := exec.Command(python, "-c", streamIndexes, filepath.Join(e.dir, "db")).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("index the engine's stream records with %s: %w: %s", python, err, strings.TrimSpace(string(said)))
-	}
-	return nil
 }
 
 // Stop ends the engine and removes its database.

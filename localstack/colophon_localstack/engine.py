@@ -1,8 +1,7 @@
 """dynoxide in the place of DynamoDB Local, behind LocalStack's second DynamoDB provider, streams included.
 
 The engine keeps its tables in one SQLite file, begins with an empty one, and is started again on the same file when
-it ends for whatever reason. Two indexes are added to that file from outside: without them each write to a table
-with a stream scans all of its stream records, and writing gets slower with every record.
+it ends for whatever reason.
 
 Settings: COLOPHON_ENGINE, the binary (without it, LocalStack keeps its own engine); COLOPHON_ENGINE_FOLDER, where
 the file lies.
@@ -10,11 +9,9 @@ the file lies.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
-import sqlite3
 import subprocess
 import threading
 import time
@@ -33,12 +30,6 @@ from colophon_localstack.processes import PROCESSES
 LOG = logging.getLogger(__name__)
 
 RESTART_PAUSE_SECONDS = 0.1  # keeps a binary that ends at once from taking a core
-
-# Where the engine looks for the last sequence number of a table's stream, and of a shard.
-INDEXES = {
-    "colophon_stream_by_table": "_stream_records(table_name, CAST(sequence_number AS INTEGER))",
-    "colophon_stream_by_shard": "_stream_records(table_name, shard_id, CAST(sequence_number AS INTEGER))",
-}
 
 # The region and account in the engine's ARNs, where DynamoDB Local says ddblocal.
 ENGINE_ARN_PREFIX = "arn:aws:dynamodb:dynoxide:000000000000:"
@@ -75,22 +66,6 @@ class Engine(FuncThread):
                 time.sleep(RESTART_PAUSE_SECONDS)
 
 
-def add_indexes(database: Path, wait_seconds: float = 10) -> None:
-    """Adds the two indexes as soon as the engine has made its tables."""
-    deadline = time.monotonic() + wait_seconds
-    while True:
-        try:
-            with contextlib.closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True, timeout=5)) as connection:
-                for name, columns in INDEXES.items():
-                    connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
-                connection.commit()
-            return
-        except sqlite3.OperationalError:  # no file, no table yet, or busy
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-
-
 def install(on_write: Callable[[], None]) -> None:
     """Replaces LocalStack's engine where COLOPHON_ENGINE is set. ``on_write`` is called after every request that
     may have written to a stream."""
@@ -107,7 +82,6 @@ def install(on_write: Callable[[], None]) -> None:
         engine = Engine(binary, server.port, database)
         TMP_THREADS.append(engine)  # ended with LocalStack
         engine.start()
-        add_indexes(database)
         return engine
 
     DynamodbServer.do_start_thread = do_start_thread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -232,6 +233,36 @@ def test_a_missing_compiler_is_named(tools: Callable[..., Path], tmp_path: Path)
 def test_a_missing_git_is_named(tools: Callable[..., Path], tmp_path: Path) -> None:
     result = installer(str(tools("cargo", "cc")), "prerequisites", tools=tmp_path)
     assert "colophon: git is missing" in result.stderr
+
+
+@pytest.mark.parametrize(("checksum", "builds"), [("0" * 64, False), (None, False), ("pinned", True)])
+def test_a_crate_with_another_checksum_is_not_built(
+    tools: Callable[..., Path], tmp_path: Path, checksum: str | None, builds: bool
+) -> None:
+    folder = tools("cc", "git", "mkdir", "rm", "cp", "touch")
+    pinned = re.search(r"^dynoxide_checksum=(\w{64})", (ROOT / "localstack" / "install").read_text(), re.M)
+    assert pinned
+    source = tmp_path / "dynoxide-rs-3.2.0"
+    source.mkdir()
+    lock = ['[[package]]', 'name = "dynoxide-rs"', 'version = "3.2.0"', 'source = "registry"']
+    lock += [f'checksum = "{pinned[1] if checksum == "pinned" else checksum}"'] if checksum else []
+    (tmp_path / "lock").write_text("\n".join(lock) + "\n")
+    cargo = folder / "cargo"
+    cargo.write_text(
+        f"""#!/bin/bash
+        case $1 in
+          metadata) cp {tmp_path}/lock Cargo.lock; echo '{{"manifest_path":"{source}/Cargo.toml"}}' ;;
+          install) touch {tmp_path}/built ;;
+        esac"""
+    )
+    cargo.chmod(0o755)
+    (source / "Cargo.toml").touch()
+    (tmp_path / "repository" / "localstack").mkdir(parents=True)
+    (tmp_path / "repository" / "localstack" / "dynoxide.patch").write_text("--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n")
+    result = installer(str(folder), "dynoxide", tools=tmp_path)
+    assert (result.returncode == 0, (tmp_path / "built").exists()) == (builds, builds), result.stderr
+    if not builds:
+        assert "is another than the one whose checksum is in localstack/install: it is not built." in result.stderr
 
 
 def test_a_python_that_does_not_fit_is_named(tools: Callable[..., Path], tmp_path: Path) -> None:
