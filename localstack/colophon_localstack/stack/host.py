@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 import urllib.request
@@ -94,7 +95,7 @@ def start(settings: Settings) -> None:
         )
     ProcessBook(settings.processes).record(process.pid, "localstack")
     deadline = time.monotonic() + START_SECONDS
-    while not answers(settings):
+    while not (listens(settings.port) and answers(settings)):  # a request costs more than to see that nobody listens
         if process.poll() is not None:
             raise Failed(f"LocalStack ended while it started; the end of {settings.log_file}:\n{tail(settings.log_file)}")
         if time.monotonic() > deadline:
@@ -115,6 +116,14 @@ def stop(settings: Settings) -> bool:
 
 def is_running(settings: Settings) -> bool:
     return "localstack" in ProcessBook(settings.processes).alive().values() and answers(settings)
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        return True
+    except OSError:
+        return False
 
 
 def answers(settings: Settings) -> bool:
