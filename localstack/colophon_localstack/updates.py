@@ -25,6 +25,7 @@ from localstack.aws.api import CommonServiceException, RequestContext
 from localstack.aws.api.cloudformation import ChangeSetType, StackStatus
 from localstack.services.cloudformation.engine.v2.change_set_model import ChangeSetModel, ChangeType, is_nothing
 from localstack.services.cloudformation.engine.v2.change_set_model_executor import ChangeSetModelExecutor
+from localstack.services.cloudformation.engine.v2.change_set_model_preproc import ChangeSetModelPreproc
 from localstack.services.cloudformation.resource_provider import (
     OperationStatus,
     ProgressEvent,
@@ -43,6 +44,7 @@ STUCK = (StackStatus.UPDATE_FAILED, StackStatus.UPDATE_ROLLBACK_FAILED)
 
 
 def install() -> None:
+    compare_parameters_as_text()
     see_changed_attributes()
     replace_what_can_only_be_made_anew()
     update_or_fail()
@@ -52,6 +54,24 @@ def install() -> None:
 
 class NotUpdated(Exception):
     """What an update would leave as it was, for a person."""
+
+
+def compare_parameters_as_text() -> None:
+    """To CloudFormation all parameters are text; here a number's default is a number, which no text equals."""
+
+    def equals(preproc: ChangeSetModelPreproc, node: Any) -> Any:
+        arguments = preproc.visit(node.arguments)
+        return preproc._cached_apply(
+            scope=node.scope, arguments_delta=arguments, resolver=lambda pair: as_text(pair[0]) == as_text(pair[1])
+        )
+
+    ChangeSetModelPreproc.visit_node_intrinsic_function_fn_equals = equals
+
+
+def as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else value
 
 
 def see_changed_attributes() -> None:

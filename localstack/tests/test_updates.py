@@ -154,6 +154,20 @@ def test_a_functions_environment_and_concurrency_are_updated(stack: Stack, deplo
     assert (left, concurrency(name)) == ({}, None)
 
 
+def test_a_numbers_default_equals_its_text_in_a_condition(stack: Stack, deploy: Any) -> None:
+    reserved = {"Fn::If": ["Reserves", {"Ref": "Reserved"}, {"Ref": "AWS::NoValue"}]}
+    one = deploy(
+        {
+            "Parameters": {"Reserved": {"Type": "Number", "Default": 0}},
+            "Conditions": {"Reserves": {"Fn::Not": [{"Fn::Equals": [{"Ref": "Reserved"}, "0"]}]}},
+            "Resources": {"Function": function(stack, ReservedConcurrentExecutions=reserved)},
+        }
+    )
+    lambdas, name = stack.client("lambda"), one.resource("Function")
+    assert lambdas.get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions") is None
+    assert "FunctionError" not in lambdas.invoke(FunctionName=name, Payload=b"{}")
+
+
 def table() -> dict[str, Any]:
     return {
         "Type": "AWS::DynamoDB::Table",
