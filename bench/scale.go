@@ -85,7 +85,8 @@ func (k knobs) limits(u usedBy) []limit {
 		{"the stage's throttle", k.GatewayRate, "ApiRateLimit, ApiBurstLimit", "429 with Retry-After from the gateway; 4XXError of the API"},
 		{"the delivery table's write units as an on-demand table begins", k.TableUnits / u.ofDelivery(),
 			"warm throughput before a launch; the account's quota of " + number(tableQuota) + " a table, raised on request",
-			"WriteThrottleEvents; publishes slow down and end as 503; the worker's records are repeated within the lease"},
+			"WriteThrottleEvents; publishes slow down and end as 503; the worker's records are repeated within the lease; " +
+				"messages wait 1 to 30 s on their queue, TableFailures (alarm), and become dead letters after 100 receives, about 48 minutes"},
 		{"the content table's write units as an on-demand table begins", k.TableUnits / u.ofContent(), "as above", "as above"},
 		{"the account's gateway quota", k.AccountGateway, "a raised quota", "429 for all APIs of the account"},
 		{"the account's concurrency", k.Concurrency / (u.apiTime() + forwardTime(1)/batchOfStream + k.deliverTime()/batchOfQueue),

@@ -676,7 +676,7 @@ var rules = []rule{
 	}},
 
 	// Alarms and outputs.
-	{"the seven alarms watch what they are named for", func(v *view) {
+	{"the eight alarms watch what they are named for", func(v *view) {
 		type alarm struct {
 			namespace, metric, statistic, missing string
 			dimensions                            []any
@@ -692,6 +692,7 @@ var rules = []rule{
 			"OldestDueAlarm":          {"Colophon", outbox.FigureOldestDue, "Maximum", "breaching", nil, 200, 1},
 			"SweeperErrorsAlarm":      {"AWS/Lambda", "Errors", "Sum", "notBreaching", function("SweepFunction"), 0, 5},
 			"OurFaultsAlarm":          {"Colophon", delivery.FigureOurFaults, "Sum", "notBreaching", nil, 0, 1},
+			"TableFailuresAlarm":      {"Colophon", delivery.FigureTableFailures, "Sum", "notBreaching", nil, 4, 1},
 		}
 		v.hasExactly("AWS::CloudWatch::Alarm", slices.Collect(maps.Keys(alarms))...)
 		for id, a := range alarms {
@@ -704,7 +705,7 @@ var rules = []rule{
 				want["Dimensions"] = a.dimensions
 			}
 			switch id {
-			case "OldestDueAlarm":
+			case "OldestDueAlarm", "TableFailuresAlarm":
 				want["Period"] = 300
 			case "FirstNotificationsAlarm":
 				want["Period"], want["ComparisonOperator"] = 3600, "GreaterThanOrEqualToThreshold"
@@ -720,7 +721,7 @@ var rules = []rule{
 			delete(got, "AlarmDescription")
 			v.same(id, got, want)
 		}
-		for _, id := range []string{"OldestDueAlarm", "OurFaultsAlarm", "FirstNotificationsAlarm"} {
+		for _, id := range []string{"OldestDueAlarm", "OurFaultsAlarm", "FirstNotificationsAlarm", "TableFailuresAlarm"} {
 			v.same("tuned "+id, at(v.tuned.resources, id+".Properties.Namespace"), "Tuned")
 		}
 	}},
@@ -782,7 +783,7 @@ var consistsOf = map[string]string{
 	"DeadLettersAlarm": "AWS::CloudWatch::Alarm", "OnFailureAlarm": "AWS::CloudWatch::Alarm",
 	"FirstNotificationsAlarm": "AWS::CloudWatch::Alarm",
 	"StreamAgeAlarm":          "AWS::CloudWatch::Alarm", "OldestDueAlarm": "AWS::CloudWatch::Alarm",
-	"SweeperErrorsAlarm": "AWS::CloudWatch::Alarm", "OurFaultsAlarm": "AWS::CloudWatch::Alarm",
+	"SweeperErrorsAlarm": "AWS::CloudWatch::Alarm", "OurFaultsAlarm": "AWS::CloudWatch::Alarm", "TableFailuresAlarm": "AWS::CloudWatch::Alarm",
 }
 
 // starts reads each function's environment as its main does.

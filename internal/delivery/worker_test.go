@@ -12,6 +12,7 @@ import (
 
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
+	"colophon/internal/failure"
 )
 
 func TestTheNewestIsSentAndTheOlderOnesAreSkippedWithTheirSuccessor(t *testing.T) {
@@ -455,7 +456,7 @@ func TestASlotThatCouldNotBeGivenBackIsReportedAndFreeAfterItsLease(t *testing.T
 type neverGivenBack struct{ delivery.Slots }
 
 func (neverGivenBack) GiveBack(context.Context, delivery.Destination, string) error {
-	return errors.New("table not available")
+	return failure.ErrBusy
 }
 
 func TestAClaimOfUnknownOutcomeSendsNothingAndIsGivenBack(t *testing.T) {
