@@ -23,6 +23,16 @@ type claim struct {
 	process *process
 	until   time.Time // by its own clock
 	told    delivery.Class
+	refused bool   // giving it back was refused, and its worker has time to do so again
+	stood   moment // how long its process had stood still by then
+}
+
+// refuse notes that giving the claim back was refused, where there is time for another try.
+func (c *claim) refuse() {
+	const enough = 3 * time.Second
+	p := c.process
+	c.refused = c.until.Sub(p.wall()) > enough && p.deadline-p.world.now > enough
+	c.stood = p.stood
 }
 
 // live says whether the claim's lease has not run out by its own clock.
@@ -151,6 +161,8 @@ func (c *check) slot(origin *task, read moment, ch *change) {
 		if old := a.claims[had]; old != nil && old.process != origin.process && old.live() {
 			w.violate(ruleOneLease, "%s takes the slot of %s from %s, whose token %s is good for another %v",
 				origin.process.name, a.name, old.process.name, had, old.until.Sub(old.process.wall()))
+		} else if old != nil && old.refused && old.process != origin.process && !old.process.dead && !old.process.abandoned && old.stood == old.process.stood {
+			w.violate(ruleGivenBack, "%s finds %s held under token %s, which sent nothing and was given back once only", origin.process.name, a.name, had)
 		} else if has == "" && origin.point != killpoint.AfterRecord { // a record has been told
 			w.tell("%s frees the slot of %s (token %s)", origin.process.name, a.name, had)
 		}

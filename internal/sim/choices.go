@@ -8,42 +8,44 @@ type label uint8
 // The choices. Zero is always the plainest answer: no fault, the shortest wait,
 // the fewest things.
 const (
-	chooseSize      label = iota // how many destinations, releases, workers …
-	chooseSwarm                  // which faults this run has
-	choosePause                  // when people and publishers act
-	chooseAction                 // what they do
-	chooseLatency                // how long a call, a message, a receiver takes
-	chooseSkew                   // how wrong a sandbox's clock is
-	chooseOrder                  // which of several equals comes first
-	chooseReceiver               // what a receiver answers
-	chooseRetry                  // the Retry-After it sends
-	chooseJitter                 // the protocol's own randomness
-	firstFault                   // from here on: faults, each with a rate
-	faultThrottle                // a call is refused for load
-	faultConflict                // a write meets another transaction that is not there to see
-	faultUnknown                 // a write times out: done, not done, or done later
-	faultTwice                   // the SDK asks twice
-	faultSplit                   // a transaction's items become visible one after another
-	faultTorn                    // a query reads one item after another
-	faultShort                   // a query answers with a page that ends early
-	faultSlowCall                // a call takes seconds
-	faultOutage                  // a table refuses most calls for a while
-	faultCrash                   // a process is killed
-	faultFreeze                  // a sandbox stands still
-	faultClock                   // a clock jumps within its bound
-	faultStreamLoss              // a stream record is lost
-	faultQueueLoss               // a message is lost
-	faultQueueTwice              // a message is delivered twice
-	faultQueueDelay              // a message comes minutes late
-	faultQueueSend               // a send is refused, in part or wholly, or its answer is lost
-	faultAck                     // a deletion is lost
-	faultSeal                    // a secret cannot be opened
-	faultOurs                    // sending fails for a reason of our own
-	faultPanic                   // a record's work panics
-	faultPoison                  // an unreadable message
-	faultIndexLag                // the index is seconds behind
-	faultExpire                  // a delivery that ended is expired
-	faultDamage                  // an item is damaged, or of a newer build
+	chooseSize        label = iota // how many destinations, releases, workers …
+	chooseSwarm                    // which faults this run has
+	choosePause                    // when people and publishers act
+	chooseAction                   // what they do
+	chooseLatency                  // how long a call, a message, a receiver takes
+	chooseSkew                     // how wrong a sandbox's clock is
+	chooseOrder                    // which of several equals comes first
+	chooseReceiver                 // what a receiver answers
+	chooseRetry                    // the Retry-After it sends
+	chooseJitter                   // the protocol's own randomness
+	firstFault                     // from here on: faults, each with a rate
+	faultThrottle                  // a call is refused for load
+	faultConflict                  // a write meets another transaction that is not there to see
+	faultUnknown                   // a write times out: done, not done, or done later
+	faultTwice                     // the SDK asks twice
+	faultSplit                     // a transaction's items become visible one after another
+	faultTorn                      // a query reads one item after another
+	faultShort                     // a query answers with a page that ends early
+	faultSlowCall                  // a call takes seconds
+	faultOutage                    // a table refuses most calls for a while
+	faultCrash                     // a process is killed
+	faultFreeze                    // a sandbox stands still
+	faultClock                     // a clock jumps within its bound
+	faultStreamLoss                // a stream record is lost
+	faultQueueLoss                 // a message is lost
+	faultQueueTwice                // a message is delivered twice
+	faultQueueDelay                // a message comes minutes late
+	faultQueueSend                 // a send is refused, in part or wholly, or its answer is lost
+	faultAck                       // a deletion is lost
+	faultSeal                      // a secret cannot be opened
+	faultOurs                      // sending fails for a reason of our own
+	faultPanic                     // a record's work panics
+	faultPoison                    // an unreadable message
+	faultIndexLag                  // the index is seconds behind
+	faultExpire                    // a delivery that ended is expired
+	faultDamage                    // an item is damaged, or of a newer build
+	faultShortOfUnits              // a transaction is cancelled: the table is short of units for some of its items
+	faultGiveBack                  // a lease that is given back meets another transaction
 	labels
 )
 
@@ -53,7 +55,7 @@ var rates = [labels]uint32{
 	faultSlowCall: 100, faultOutage: 10, faultCrash: 60, faultFreeze: 40, faultClock: 100,
 	faultStreamLoss: 300, faultQueueLoss: 200, faultQueueTwice: 300, faultQueueDelay: 100, faultQueueSend: 200,
 	faultAck: 200, faultSeal: 100, faultOurs: 50, faultPanic: 30, faultPoison: 20, faultIndexLag: 300, faultExpire: 100,
-	faultDamage: 50,
+	faultDamage: 50, faultShortOfUnits: 60, faultGiveBack: 3_000,
 }
 
 // role says on whose behalf something is chosen.

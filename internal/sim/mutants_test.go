@@ -32,6 +32,7 @@ type ports struct {
 	claimed func(s *delivery.Slot)
 	then    func(ctx context.Context, d delivery.Destination)
 	skip    func() error
+	freed   func(err error) error
 }
 
 func (p *ports) during(doing string) func() {
@@ -66,7 +67,11 @@ func (p *ports) Claim(ctx context.Context, d delivery.Destination, read delivery
 
 func (p *ports) GiveBack(ctx context.Context, d delivery.Destination, token string) error {
 	defer p.during("give back")()
-	return p.Deliveries.GiveBack(ctx, d, token)
+	err := p.Deliveries.GiveBack(ctx, d, token)
+	if err != nil && p.freed != nil {
+		return p.freed(err)
+	}
+	return err
 }
 
 func (p *ports) Record(ctx context.Context, r delivery.Recording) error {
@@ -317,6 +322,12 @@ var mutants = []named{
 		p.settle = func(s *delivery.Settlement) { s.Delivery = nil }
 	})},
 	{"a slot is given back whoever holds it", []string{ruleOneLease}, unchecked("give back", "SLOT", store.Condition{})},
+	{"a slot is given back once and then left to its lease", []string{ruleGivenBack}, worker(func(p *ports) {
+		p.freed = func(error) error { return nil }
+	})},
+	{"a transaction that is cancelled for throttling is a fault of our own", []string{ruleUsable}, mutant{
+		Engine: func(_ *World, e store.Engine) store.Engine { return unfamiliar{e} },
+	}},
 	{"nobody looks whether the destination is paused", []string{ruleActive}, worker(func(p *ports) {
 		p.read = func(r *delivery.Reading) { r.Slot.State = delivery.SlotActive }
 	})},
@@ -391,6 +402,17 @@ var mutants = []named{
 	}}},
 	{"a publish does not look whether the project has moved", []string{ruleNumbers}, publisher("META", "REL#", "R#")},
 	{"a key is not looked up", []string{ruleToldOnce}, publisher("IDEM#")},
+}
+
+// unfamiliar does not know what a throttled item of a transaction is.
+type unfamiliar struct{ store.Engine }
+
+func (u unfamiliar) Transact(ctx context.Context, token string, writes []store.Write) error {
+	err := u.Engine.Transact(ctx, token, writes)
+	if refused := store.AsRefused(err); refused != nil && refused.Has(store.CodeThrottled) {
+		return errors.New("the transaction was cancelled")
+	}
+	return err
 }
 
 func sk(release int64) string {

@@ -186,7 +186,7 @@ func (w *World) expect(doing string, err error, codes ...failure.Code) {
 	if err == nil || errors.As(err, &refusal) && slices.Contains(codes, refusal.Code) {
 		return
 	}
-	w.violate("an answer that nobody can use", "%s: %v", doing, err)
+	w.violate(ruleUsable, "%s: %v", doing, err)
 }
 
 // operate is an operator's work: so many looks, each with a deed or none.

@@ -16,6 +16,7 @@ const (
 	ruleNewest       = "I5 the newest is not skipped"
 	ruleSwept        = "I5 what has not ended is in the sweep index"
 	ruleSlotFree     = "I5 no slot is held for ever"
+	ruleGivenBack    = "a lease that cannot be given back at once is given back while it lasts"
 	ruleHeard        = "I5 delivered means that the receiver said so"
 	ruleTries        = "five tries a round"
 	ruleCounted      = "every attempt is counted as a try"
@@ -38,5 +39,6 @@ const (
 	ruleEndless      = "it comes to an end"
 	ruleOneToken     = "a token is for one transaction"
 	ruleValid        = "no request is invalid"
+	ruleUsable       = "an answer that nobody can use"
 	ruleForeignWrite = "nothing else writes this"
 )

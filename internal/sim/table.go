@@ -307,13 +307,16 @@ const (
 	fateNoAnswer
 	fateLate  // it is carried out after its sender has given up
 	fateTwice // the client asks again by itself
+	fateShortOfUnits
 )
 
-func (t *tables) fate() fate {
+func (t *tables) fate(r request) fate {
 	w := t.w
 	switch {
 	case w.happens(faultConflict):
 		return fateConflict
+	case len(r.writes) > 1 && w.happens(faultShortOfUnits):
+		return fateShortOfUnits
 	case w.happens(faultUnknown):
 		return fateNotDone + fate(w.choices.below(faultUnknown, 3))
 	case w.happens(faultTwice):
@@ -360,21 +363,30 @@ func (t *tables) Transact(ctx context.Context, token string, writes []store.Writ
 // ask asks for a write and does with it what fate wants.
 func (t *tables) ask(ctx context.Context, r request) (item store.Item, err error) {
 	w := t.w
+	givenBack := t.givenBack(r)
 	if err := t.reach(ctx); err != nil {
 		if err == errThrottled {
 			return nil, err
 		}
 		return nil, errNoAnswer
 	}
+	if givenBack != nil && w.happens(faultGiveBack) {
+		w.tell("token %s cannot be given back just now", givenBack.token)
+		givenBack.refuse()
+		w.back()
+		return nil, &store.Refused{Reasons: []store.Reason{{Code: store.CodeConflict}}}
+	}
 	r.read = w.current.read
 	visible := moment(0) // from now, until all of it can be seen
-	switch t.fate() {
+	switch t.fate(r) {
 	case fateDone:
 		item, visible, err = t.carryOut(w.current, r)
 	case fateConflict:
 		refused := &store.Refused{Reasons: make([]store.Reason, len(r.writes))}
 		refused.Reasons[w.choices.below(faultConflict, len(r.writes))].Code = store.CodeConflict
 		err = refused
+	case fateShortOfUnits:
+		err = t.shortOfUnits(len(r.writes))
 	case fateNotDone:
 		visible, err = callTime, errNoAnswer
 	case fateNoAnswer:
@@ -397,6 +409,37 @@ func (t *tables) ask(ctx context.Context, r request) (item store.Item, err error
 	}
 	w.back()
 	return item, err
+}
+
+// shortOfUnits cancels a transaction for one of its items or for several, another
+// of them perhaps for a conflict.
+func (t *tables) shortOfUnits(writes int) error {
+	refused := &store.Refused{Reasons: make([]store.Reason, writes)}
+	first := t.w.choices.below(faultShortOfUnits, writes)
+	other := [...]store.Code{store.CodeNone, store.CodeThrottled, store.CodeConflict}[t.w.choices.below(faultShortOfUnits, 3)]
+	refused.Reasons[(first+1)%writes].Code = other
+	refused.Reasons[first].Code = store.CodeThrottled
+	return refused
+}
+
+var giveBack = []store.Change{store.Remove(store.At("holder")), store.Add(store.At("version"), 1)}
+
+// givenBack is the claim that a request gives back; nil where it does not.
+func (t *tables) givenBack(r request) *claim {
+	if t.w.check == nil || len(r.writes) != 1 || !reflect.DeepEqual(r.writes[0].Changes, giveBack) {
+		return nil
+	}
+	key := r.writes[0].Key
+	c := t.table(r.writes[0].Table).find(key)
+	if c == nil {
+		return nil
+	}
+	cl := t.w.check.byKey(key.PK).claims[textOf(mapOf(c.item["holder"])["token"])]
+	if cl == nil || cl.process != t.w.current.process {
+		return nil
+	}
+	cl.refused = false // it is asked for again
+	return cl
 }
 
 // carryOut does what DynamoDB does with a request, at once. What a transaction
