@@ -1,7 +1,7 @@
 """The decision of IAM about one request, from the policies' own statements.
 
 The order is IAM's: a matching Deny ends it, else a matching Allow is needed, else the answer is no. What this
-module does not know (an operator, a condition key, a policy variable) is never read in a request's favour: an Allow
+module does not know (an element, an operator, a condition key, a policy variable) is never read in a request's favour: an Allow
 with it does not match, a Deny with it does.
 
 Source: AWS's "IAM JSON policy elements" reference. Of its operators the string, ARN, Bool and Null ones are here,
@@ -33,6 +33,8 @@ KNOWN_KEYS = frozenset(
         "aws:requestedregion",
     }
 )
+VERSION = "2012-10-17"  # of the policy language
+ELEMENTS = frozenset({"Sid", "Effect", "Principal", "Action", "NotAction", "Resource", "NotResource", "Condition"})
 KNOWN_KEY_PREFIXES = ("kms:encryptioncontext:",)
 
 
@@ -56,14 +58,23 @@ class Unknown(Exception):
 
 
 def statements_of(document: str | Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The statements of a policy document, given as JSON or parsed."""
-    return _parse(document) if isinstance(document, str) else _as_list(document["Statement"])
+    """The statements of a policy document, given as JSON or parsed. Of another version of the language, in which the
+    same words mean other things, only what denies."""
+    parsed = _parse(document) if isinstance(document, str) else document
+    statements = _as_list(parsed["Statement"])
+    if parsed.get("Version", VERSION) == VERSION:
+        return statements
+    return [statement for statement in statements if statement.get("Effect") != "Allow"]
 
 
 def decide(statements: Iterable[Mapping[str, Any]], request: Request) -> Decision:
     """The decision of these statements together. A statement's Principal is the caller's business: see ``principals``."""
     allowed = False
     for statement in statements:
+        if not _well_formed(statement):
+            if statement.get("Effect") == "Allow":
+                continue
+            return Decision.DENIED
         if not _names(statement, request):
             continue
         is_deny = statement["Effect"] == "Deny"
@@ -81,6 +92,17 @@ def principals(statement: Mapping[str, Any]) -> list[str]:
     """Whom a resource policy's statement is about: "*", ARNs or account ids."""
     principal = statement.get("Principal", [])
     return ["*"] if principal == "*" else _as_list(principal.get("AWS", [])) if isinstance(principal, Mapping) else []
+
+
+def _well_formed(statement: Mapping[str, Any]) -> bool:
+    """Whether AWS would take the statement, and it has nothing that is not read here."""
+    return (
+        set(statement) <= ELEMENTS
+        and statement.get("Effect") in ("Allow", "Deny")
+        and ("Action" in statement) != ("NotAction" in statement)
+        and not ("Resource" in statement and "NotResource" in statement)
+        and all(keys and all(values != [] for values in keys.values()) for keys in (statement.get("Condition") or {}).values())
+    )
 
 
 def _names(statement: Mapping[str, Any], request: Request) -> bool:
@@ -118,7 +140,7 @@ def _holds(operator: str, key: str, wanted: list[str], context: Mapping[str, Seq
         raise Unknown(key)
     values = context.get(key)
     if operator == "Null":
-        return _null_holds(wanted, absent=values is None)
+        return _null_holds(wanted, absent=not values)  # a key without a value is no key here
     quantifier, _, name = operator.rpartition(":")
     if_exists = name.endswith("IfExists")
     name = name.removesuffix("IfExists")
@@ -137,7 +159,9 @@ def _holds(operator: str, key: str, wanted: list[str], context: Mapping[str, Seq
     if quantifier == "ForAnyValue":
         return any(map(holds_for, values))
     # Several values without a quantifier are not defined: read against the request.
-    return any(map(holds_for, values)) if is_deny else bool(values) and all(map(holds_for, values))
+    if is_deny:
+        return len(values) > 1 or any(map(holds_for, values))
+    return bool(values) and all(map(holds_for, values))
 
 
 def _null_holds(wanted: list[str], absent: bool) -> bool:
@@ -202,5 +226,6 @@ def _as_list(value: Any) -> list[Any]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _parse(document: str) -> list[Mapping[str, Any]]:
-    return _as_list(json.loads(document)["Statement"])
+def _parse(document: str) -> Mapping[str, Any]:
+    parsed: Mapping[str, Any] = json.loads(document)
+    return parsed

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from colophon_localstack import policy
 from colophon_localstack.policy import Decision, Request, decide, principals, statements_of
 
 TABLE = "arn:aws:dynamodb:eu-west-1:000000000000:table/colophon-content"
@@ -126,6 +129,19 @@ ROWS: list[tuple[str, list[dict[str, Any]], Request, Decision]] = [
 @pytest.mark.parametrize(("statements", "request_", "decision"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_decision(statements: list[dict[str, Any]], request_: Request, decision: Decision) -> None:
     assert decide(statements, request_) is decision
+
+
+# The same rows judge the evaluator that the template's tests use (deploy/iam).
+VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "deploy/iam/testdata/vectors.json").read_text(encoding="utf-8"))
+WANTED = {"allowed": {YES}, "implicit deny": {NO}, "explicit deny": {DENIED}, "not read": {NO, DENIED}}
+
+
+@pytest.mark.parametrize("row", VECTORS, ids=[row["rule"] for row in VECTORS])
+def test_both_evaluators_decide_alike(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "KNOWN_KEYS", policy.KNOWN_KEYS | {"aws:x", "aws:y", "aws:tagkeys", "aws:securetransport"})
+    request = Request(row["action"], row["resource"], {key.lower(): values for key, values in row.get("context", {}).items()})
+    statements = [statement for document in row["policies"] for statement in statements_of(json.dumps(document))]
+    assert decide(statements, request) in WANTED[row["want"]]
 
 
 def test_a_document_may_hold_one_statement_without_a_list() -> None:
