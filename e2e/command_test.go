@@ -74,7 +74,7 @@ func TestTheDemoEndsWithDelivered(t *testing.T) {
 
 func TestTheCommandPublishesWatchesAndSaysWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
-	token := strings.TrimSpace(command(t, "token", "create", "--name", "cli", "--role", "editor"))
+	token := strings.TrimSpace(command(t, "token", "create", "--name", "cli", "--role", "editor", "--all-projects"))
 	if !strings.HasPrefix(token, "clp_") {
 		t.Errorf("token create writes %q", token)
 	}

@@ -108,7 +108,7 @@ func open() (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, s.token, err = service.CreateToken(context.Background(), access.NewToken{Name: "e2e", Role: access.Admin})
+	_, s.token, err = service.CreateToken(context.Background(), access.NewToken{Name: "e2e", Role: access.Admin, AllProjects: true})
 	return s, err
 }
 

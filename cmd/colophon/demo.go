@@ -167,7 +167,7 @@ func (c *connection) bootstrap(ctx context.Context, step func(string, ...any)) (
 	if err != nil {
 		return nil, err
 	}
-	token, plain, err := service.CreateToken(ctx, access.NewToken{Name: "demo", Role: access.Admin, For: demoTokenTime})
+	token, plain, err := service.CreateToken(ctx, access.NewToken{Name: "demo", Role: access.Admin, AllProjects: true, For: demoTokenTime})
 	if err != nil {
 		return nil, err
 	}

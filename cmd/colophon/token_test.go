@@ -93,7 +93,7 @@ func TestATokenComesFromAFileStandardInputTheEnvironmentOrAFlagWithAWarning(t *t
 func TestATokenFileIsNotLookedAtWhereNoTokenIsNeeded(t *testing.T) {
 	t.Setenv("COLOPHON_TOKEN_FILE", "/nowhere/at/all") // as it is before "token create" wrote it
 	var out, err bytes.Buffer
-	if code := run(t.Context(), []string{"token", "create", "--stack", "", "--name", "a"}, &out, &err); !strings.Contains(err.String(), "which stack") {
+	if code := run(t.Context(), []string{"token", "create", "--stack", "", "--name", "a", "--all-projects"}, &out, &err); !strings.Contains(err.String(), "which stack") {
 		t.Errorf("exit code %d, %s", code, err.String())
 	}
 }

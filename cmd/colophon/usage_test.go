@@ -15,6 +15,11 @@ func TestWrongWordsAreWrongUsage(t *testing.T) {
 		says  string
 	}{
 		{"a token without a name", []string{"token", "create"}, "--name is missing"},
+		{"a token whose reach is not said", []string{"token", "create", "--name", "a"}, "--project ID or --all-projects"},
+		{"a token of one project and of all", []string{"token", "create", "--name", "a", "--project", "prj_a", "--all-projects"}, "--project ID or --all-projects"},
+		{"a token that expired", []string{"token", "create", "--name", "a", "--all-projects", "--expires", "0d"}, "--expires"},
+		{"a token for more days than there are", []string{"token", "create", "--name", "a", "--all-projects", "--expires", "99999999999d"}, "--expires"},
+		{"a token for days in words", []string{"token", "create", "--name", "a", "--all-projects", "--expires", "d"}, "--expires"},
 		{"no stack", []string{"--stack", "", "token", "list"}, "which stack"},
 		{"no command of that name", []string{"publisj"}, "publisj"},
 		{"a flag that is none", []string{"publish", "prj_a", "--forced"}, "unknown flag"},

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"colophon/internal/content"
@@ -33,13 +34,23 @@ type Token struct {
 	Ending    string // its last four characters, for telling tokens apart
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero: never
+	// LastUsedAt is within an hour of the last use; zero: never, or before it was recorded.
+	LastUsedAt time.Time
+	// LimitedAt is the shared state of the token's limit, as internal/ratelimit has it.
+	LimitedAt time.Time
 }
 
 // Principal is whoever is asking.
-type Principal struct{ Token Token }
+type Principal struct {
+	Token Token
+	hash  [sha256.Size]byte // of the token
+}
 
 // Who names the principal in drafts and releases.
 func (p Principal) Who() string { return p.Token.Name }
+
+// ID names the token, which its name does not: two can have the same.
+func (p Principal) ID() string { return p.Token.ID }
 
 // May says whether the principal may do on the project what needs the role. A
 // project out of reach is answered like one that is not there. The empty

@@ -16,6 +16,8 @@ import (
 	"colophon/internal/access"
 	"colophon/internal/content"
 	"colophon/internal/enginetest"
+	"colophon/internal/failure"
+	"colophon/internal/ratelimit"
 	"colophon/internal/store"
 )
 
@@ -67,6 +69,7 @@ func newGate(t *testing.T) *gate {
 
 func (g *gate) token(t *testing.T, n access.NewToken) (access.Token, string) {
 	t.Helper()
+	n.AllProjects = n.Project == ""
 	token, plain, err := g.CreateToken(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
@@ -110,8 +113,8 @@ func TestATokenIsRecognizedUntilItExpires(t *testing.T) {
 func TestATokenWithoutAnEndLastsUntilItIsRevoked(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	made, plain := g.token(t, access.NewToken{Name: "Ada", Role: access.Admin})
-	other, otherPlain := g.token(t, access.NewToken{Name: "CI", Role: access.Viewer})
+	made, plain := g.token(t, access.NewToken{Name: "Ada", Role: access.Admin, Forever: true})
+	other, otherPlain := g.token(t, access.NewToken{Name: "CI", Role: access.Viewer, Forever: true})
 	g.now = g.now.AddDate(50, 0, 0)
 	if _, err := g.Authenticate(t.Context(), plain); err != nil {
 		t.Errorf("after 50 years: %v", err)
@@ -163,6 +166,17 @@ func flip(c byte) string {
 	return "a"
 }
 
+// countingWrites counts writes of single items.
+type countingWrites struct {
+	store.Engine
+	count func()
+}
+
+func (c *countingWrites) Write(ctx context.Context, w store.Write) (store.Item, error) {
+	c.count()
+	return c.Engine.Write(ctx, w)
+}
+
 // recorder notes all that is written.
 type recorder struct {
 	store.Engine
@@ -187,7 +201,7 @@ func TestOnlyTheHashOfATokenIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, plain, err := s.CreateToken(t.Context(), access.NewToken{Name: "Ada", Role: access.Admin})
+	_, plain, err := s.CreateToken(t.Context(), access.NewToken{Name: "Ada", Role: access.Admin, AllProjects: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,6 +227,9 @@ func TestATokenIsMadeForSomebodyAndSomething(t *testing.T) {
 		token access.NewToken
 		code  content.Code
 	}{
+		"no reach":            {access.NewToken{Name: "Ada", Role: access.Viewer}, content.CodeInvalid},
+		"two reaches":         {access.NewToken{Name: "Ada", Role: access.Viewer, Project: g.project, AllProjects: true}, content.CodeInvalid},
+		"an end and none":     {access.NewToken{Name: "Ada", Role: access.Viewer, AllProjects: true, For: time.Hour, Forever: true}, content.CodeInvalid},
 		"no name":             {access.NewToken{Role: access.Viewer}, content.CodeInvalid},
 		"a name of spaces":    {access.NewToken{Name: "  ", Role: access.Viewer}, content.CodeInvalid},
 		"a name on two lines": {access.NewToken{Name: "Ada\nGrace", Role: access.Viewer}, content.CodeInvalid},
@@ -295,6 +312,10 @@ func TestATableThatDoesNotAnswerIsNoRefusalOfTheToken(t *testing.T) {
 
 // silent is a store whose table does not answer.
 type silent struct{ access.Tokens }
+
+func (silent) TakeRequest(context.Context, [sha256.Size]byte, time.Time, time.Time, ratelimit.Limit) (time.Duration, error) {
+	return 0, failure.ErrThrottled
+}
 
 func (silent) Token(context.Context, [sha256.Size]byte) (access.Token, error) {
 	return access.Token{}, content.ErrUnavailable

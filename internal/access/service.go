@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"colophon/internal/content"
+	"colophon/internal/ratelimit"
 	"colophon/internal/text"
 )
 
@@ -37,6 +40,12 @@ type Tokens interface {
 	ListTokens(ctx context.Context, project string) ([]Token, error)
 	// RemoveToken ends a token at once; ErrMissing.
 	RemoveToken(ctx context.Context, project, id string) error
+	// RecordUse records that a token was used, if it is there and no use since
+	// before is recorded.
+	RecordUse(ctx context.Context, hash [sha256.Size]byte, at, before time.Time) error
+	// TakeRequest takes one request from a token's shared limit, whose state was
+	// read as limited. It returns how long to wait where nothing is left.
+	TakeRequest(ctx context.Context, hash [sha256.Size]byte, limited, now time.Time, limit ratelimit.Limit) (time.Duration, error)
 }
 
 // Config is what a Service needs.
@@ -44,6 +53,8 @@ type Config struct {
 	Tokens Tokens
 	Clock  func() time.Time // nil: the system's
 	Random io.Reader        // nil: the system's randomness
+	// Limit is how many requests one token may make; zero: it is not limited.
+	Limit ratelimit.Limit
 }
 
 func (c Config) validate() error {
@@ -54,7 +65,13 @@ func (c Config) validate() error {
 }
 
 // Service makes tokens and recognizes whoever brings one.
-type Service struct{ c Config }
+type Service struct {
+	c             Config
+	local, shared ratelimit.Limit
+
+	mu    sync.Mutex
+	taken map[[sha256.Size]byte]time.Time // the state of each token's local limit
+}
 
 // New makes a Service.
 func New(c Config) (*Service, error) {
@@ -67,15 +84,22 @@ func New(c Config) (*Service, error) {
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
-	return &Service{c: c}, nil
+	local, shared := halves(c.Limit)
+	return &Service{c: c, local: local, shared: shared, taken: map[[sha256.Size]byte]time.Time{}}, nil
 }
 
-// NewToken says what a token is made for.
+// DefaultLifetime is how long a token is good for where nothing else is said.
+const DefaultLifetime = 90 * 24 * time.Hour
+
+// NewToken says what a token is made for. Its reach has to be said: a project, or
+// all of them.
 type NewToken struct {
-	Name    string
-	Role    Role
-	Project string        // empty: every project
-	For     time.Duration // 0: it does not expire
+	Name        string
+	Role        Role
+	Project     string
+	AllProjects bool
+	For         time.Duration // 0: DefaultLifetime
+	Forever     bool          // it does not expire
 }
 
 func (n NewToken) validate() error {
@@ -91,6 +115,10 @@ func (n NewToken) validate() error {
 		return invalid("role", "A token's role is viewer, editor or admin.")
 	case n.For < 0:
 		return invalid("expires", "A token cannot have expired before it is made. Give a time to come, or none.")
+	case n.For > 0 && n.Forever:
+		return invalid("expires", "A token either expires or does not. Give one of the two.")
+	case (n.Project == "") != n.AllProjects:
+		return invalid("project", "A token reaches one project or all of them. Say which.")
 	case n.Project != "" && !content.IsProjectID(n.Project):
 		return content.NoSuchProject()
 	}
@@ -112,8 +140,8 @@ func (s *Service) CreateToken(ctx context.Context, n NewToken) (Token, string, e
 		ID: "tok_" + encoding.EncodeToString(random[tokenBytes:]), Name: n.Name, Role: n.Role, Project: n.Project,
 		Ending: plain[len(plain)-4:], CreatedAt: s.c.Clock(),
 	}
-	if n.For > 0 {
-		t.ExpiresAt = t.CreatedAt.Add(n.For)
+	if !n.Forever {
+		t.ExpiresAt = t.CreatedAt.Add(cmp.Or(n.For, DefaultLifetime))
 	}
 	err := s.c.Tokens.AddToken(ctx, sha256.Sum256([]byte(plain)), t)
 	if errors.Is(err, content.ErrNoProject) {
@@ -134,7 +162,8 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, e
 	if len(bearer) != tokenLength || !strings.HasPrefix(bearer, tokenPrefix) {
 		return Principal{}, unauthenticated(unknown)
 	}
-	t, err := s.c.Tokens.Token(ctx, sha256.Sum256([]byte(bearer)))
+	hash := sha256.Sum256([]byte(bearer))
+	t, err := s.c.Tokens.Token(ctx, hash)
 	switch {
 	case errors.Is(err, content.ErrMissing):
 		return Principal{}, unauthenticated(unknown)
@@ -143,7 +172,7 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, e
 	case !t.ExpiresAt.IsZero() && !s.c.Clock().Before(t.ExpiresAt):
 		return Principal{}, unauthenticated("This token has expired. Ask an admin for a new one.")
 	}
-	return Principal{Token: t}, nil
+	return Principal{Token: t, hash: hash}, nil
 }
 
 // ListTokens lists a project's tokens; the empty project stands for those that

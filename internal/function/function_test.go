@@ -89,7 +89,7 @@ func newSystem(t *testing.T) *system {
 	must(t, err)
 	tokens, err := access.New(access.Config{Tokens: kept})
 	must(t, err)
-	_, token, err := tokens.CreateToken(t.Context(), access.NewToken{Name: "test", Role: access.Admin})
+	_, token, err := tokens.CreateToken(t.Context(), access.NewToken{Name: "test", Role: access.Admin, AllProjects: true})
 	must(t, err)
 	s.api, err = client.New(client.Config{Address: server.URL, Token: token})
 	must(t, err)

@@ -3,7 +3,9 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"regexp"
+	"time"
 
 	"github.com/ogen-go/ogen/middleware"
 
@@ -42,11 +44,35 @@ func (a *API) HandleBearer(ctx context.Context, operation openapi.OperationName,
 	if err != nil {
 		return nil, err
 	}
+	if err := a.c.Tokens.TakeRequest(ctx, principal); err != nil {
+		return nil, err
+	}
+	a.recordUse(ctx, principal)
 	g := grant{principal, access.Role(t.Roles[0])}
 	if err := principal.May(g.needed, principal.Token.Project); err != nil {
 		return nil, err
 	}
 	return context.WithValue(ctx, grantKey{}, g), nil
+}
+
+// recordTime bounds how long a request waits for the record of its token's use.
+const recordTime = time.Second
+
+// recordUse records that the token was used, in parallel with what was asked for:
+// the guard waits for it, because a function that has answered is frozen. It
+// happens once an hour, and a request does not fail by it.
+func (a *API) recordUse(ctx context.Context, p access.Principal) {
+	asked := inquiryOf(ctx)
+	if asked.parallel == nil || !a.c.Tokens.UseIsDue(p) {
+		return
+	}
+	asked.parallel.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, recordTime)
+		defer cancel()
+		if err := a.c.Tokens.RecordUse(ctx, p); err != nil {
+			a.c.Log.WarnContext(ctx, "the use of a token was not recorded", slog.String("request", asked.id), slog.Any("error", err))
+		}
+	})
 }
 
 // authorize is the last thing before an operation: it judges whether the token reaches the project that the request names,

@@ -14,9 +14,14 @@ import (
 	"colophon/internal/httpapi/openapi"
 )
 
-// Tokens says who brings a token.
+// Tokens says who brings a token, and how often it may: *access.Service.
 type Tokens interface {
 	Authenticate(ctx context.Context, bearer string) (access.Principal, error)
+	// TakeRequest takes one request from the token's limit.
+	TakeRequest(ctx context.Context, p access.Principal) error
+	// UseIsDue says whether RecordUse is to be called.
+	UseIsDue(p access.Principal) bool
+	RecordUse(ctx context.Context, p access.Principal) error
 }
 
 // Content keeps documents and publishes them: *content.Service.

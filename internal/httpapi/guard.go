@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"colophon/internal/content"
@@ -20,6 +21,7 @@ type inquiry struct {
 	contentType string // as it was sent, parameters included
 	body        *body
 	answer      *answer
+	parallel    *sync.WaitGroup // what runs in parallel with the handler, and ends before the answer leaves
 }
 
 type inquiryKey struct{}
@@ -34,7 +36,8 @@ func inquiryOf(ctx context.Context) inquiry {
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w}
-		asked := inquiry{contentType: contentTypeOf(r), body: &body{header: r.Header}, answer: answer}
+		asked := inquiry{contentType: contentTypeOf(r), body: &body{header: r.Header}, answer: answer, parallel: &sync.WaitGroup{}}
+		defer asked.parallel.Wait()
 		if gateway, ok := lambdahttp.GatewayOf(r.Context()); ok {
 			asked.id, asked.address = gateway.RequestID, gateway.Address
 		}

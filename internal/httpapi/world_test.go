@@ -37,6 +37,9 @@ type world struct {
 	panic any                            // what every service does
 	test  delivery.TestSend
 
+	tooOften error                       // what the token's limit answers
+	record   func(context.Context) error // records a use; nil: none is due
+
 	mu    sync.Mutex
 	asked int
 	saved content.Save
@@ -70,6 +73,12 @@ func (w *world) Authenticate(_ context.Context, bearer string) (access.Principal
 		token.Project = ours
 	}
 	return access.Principal{Token: token}, nil
+}
+
+func (w *world) TakeRequest(context.Context, access.Principal) error { return w.tooOften }
+func (w *world) UseIsDue(access.Principal) bool                      { return w.record != nil }
+func (w *world) RecordUse(ctx context.Context, _ access.Principal) error {
+	return w.record(ctx)
 }
 
 var (

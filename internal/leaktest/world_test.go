@@ -213,7 +213,7 @@ func newSystem(t *testing.T) *system {
 	must(t, err)
 	tokens, err := access.New(access.Config{Tokens: kept})
 	must(t, err)
-	_, s.token, err = tokens.CreateToken(t.Context(), access.NewToken{Name: "admin", Role: access.Admin})
+	_, s.token, err = tokens.CreateToken(t.Context(), access.NewToken{Name: "admin", Role: access.Admin, AllProjects: true})
 	must(t, err)
 	s.api, err = client.New(client.Config{Address: s.address, Token: s.token, HTTP: &http.Client{Transport: answers{s}}})
 	must(t, err)

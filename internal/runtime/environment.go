@@ -34,6 +34,8 @@ type API struct {
 	DestinationLimit, OriginLimit ratelimit.Limit
 	PublishLimit                  ratelimit.Limit // of each project
 	ProjectContentLimit           int             // GiB of documents' content that a project may have
+	// TokenLimit is how many requests one token may make.
+	TokenLimit ratelimit.Limit
 }
 
 // OutboxStream is the outbox-stream function's environment. It reads no table, and
@@ -84,6 +86,7 @@ func ReadAPI(getenv func(string) string) (API, error) {
 		DestinationLimit: r.limit("DESTINATION_SEND_BURST", 10, "DESTINATION_SENDS_PER_MINUTE", 1),
 		OriginLimit:      r.limit("ORIGIN_SEND_BURST", 60, "ORIGIN_SENDS_PER_MINUTE", 10),
 		PublishLimit:     r.limit("PUBLISH_BURST", 60, "PUBLISHES_PER_MINUTE", 60), ProjectContentLimit: r.positive("PROJECT_CONTENT_LIMIT", 10),
+		TokenLimit: r.limit("TOKEN_REQUEST_BURST", 2000, "TOKEN_REQUESTS_PER_MINUTE", 600),
 	}
 	return e, r.err()
 }

@@ -19,6 +19,7 @@ var complete = map[string]string{
 	"ON_FAILURE_QUEUE_URL":  "http://127.0.0.1:4566/000000000000/on-failure",
 	"SEALING_KEY_ID":        "arn:aws:kms:eu-west-1:123456789012:key/0",
 	"API_ID":                "abc123",
+	"TOKEN_REQUEST_BURST":   "7",
 	"PUBLIC_ADDRESS":        "https://colophon.example/base/",
 	"COLOPHON_ENVIRONMENT":  "staging", "ALLOW_LOOPBACK_RECEIVERS": "true", "METRICS_NAMESPACE": "Staging/Colophon",
 	"PUBLISH_BURST": "7", "PUBLISHES_PER_MINUTE": "8", "PROJECT_CONTENT_LIMIT": "9",
@@ -39,6 +40,7 @@ func TestEachFunctionReadsItsEnvironment(t *testing.T) {
 		SealingKey: complete["SEALING_KEY_ID"], PublicAddress: "https://colophon.example/base", AllowsLoopback: true,
 		DestinationLimit: ratelimit.PerMinute(10, 1), OriginLimit: ratelimit.PerMinute(60, 10),
 		PublishLimit: ratelimit.PerMinute(7, 8), ProjectContentLimit: 9,
+		TokenLimit: ratelimit.PerMinute(7, 600), // the one is set, the other is the usual one
 	}); err != nil || api != want {
 		t.Errorf("got %+v, %v", api, err)
 	}
@@ -108,6 +110,8 @@ func TestAFunctionWithAWrongEnvironmentDoesNotStartAndSaysAllThatIsWrong(t *test
 		{"an unknown stage", deliver, map[string]string{"COLOPHON_ENVIRONMENT": "prod"},
 			[]string{"COLOPHON_ENVIRONMENT is neither", "which production refuses"}},
 		{"loopback neither way", api, map[string]string{"ALLOW_LOOPBACK_RECEIVERS": "yes"}, []string{"neither true nor false"}},
+		{"a limit of nothing", api, map[string]string{"TOKEN_REQUEST_BURST": "0"}, []string{"TOKEN_REQUEST_BURST is not a whole number"}},
+		{"a limit in words", api, map[string]string{"TOKEN_REQUESTS_PER_MINUTE": "many"}, []string{"TOKEN_REQUESTS_PER_MINUTE is not a whole number"}},
 		{"a public address without a scheme", api, map[string]string{"PUBLIC_ADDRESS": "colophon.example"}, []string{"PUBLIC_ADDRESS is not"}},
 		{"a public address with a query", api, map[string]string{"PUBLIC_ADDRESS": "https://colophon.example?a"}, []string{"PUBLIC_ADDRESS is not"}},
 		{"a public address with a password", api, map[string]string{"PUBLIC_ADDRESS": "https://a:b@colophon.example"}, []string{"PUBLIC_ADDRESS is not"}},

@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"math"
+	"slices"
+	"time"
 
 	"colophon/internal/access"
 	"colophon/internal/content"
+	"colophon/internal/ratelimit"
 )
 
 // TokensConfig is what Tokens needs.
@@ -71,13 +74,15 @@ func (s *Tokens) Token(ctx context.Context, hash [sha256.Size]byte) (access.Toke
 	return decodeToken(item)
 }
 
-// ListTokens reads a project's list, or that of all projects.
+// ListTokens reads a project's list, or that of all projects. When a token was
+// last used is in its other item.
 func (s *Tokens) ListTokens(ctx context.Context, project string) ([]access.Token, error) {
 	page, err := collect(ctx, s.engine, Query{Table: s.table, PK: Text(prefixTokenList + project)}, math.MaxInt32)
 	if err != nil {
 		return nil, contentFault("list tokens", err)
 	}
 	tokens := make([]access.Token, 0, len(page.Items))
+	keys := make([]Key, 0, len(page.Items))
 	for _, item := range page.Items {
 		ours, err := ofEpoch(item, s.table)
 		if err != nil {
@@ -91,8 +96,73 @@ func (s *Tokens) ListTokens(ctx context.Context, project string) ([]access.Token
 			return nil, err
 		}
 		tokens = append(tokens, t)
+		keys = append(keys, tokenKey((&attributes{item: item}).optionalBytes(attrHash)))
+	}
+	used := map[string]access.Token{}
+	for some := range slices.Chunk(keys, 100) {
+		items, err := s.engine.BatchGet(ctx, s.table, some)
+		if err != nil {
+			return nil, contentFault("list tokens", err)
+		}
+		for _, item := range items {
+			if t, err := decodeToken(item); err == nil {
+				used[t.ID] = t
+			}
+		}
+	}
+	for i, t := range tokens {
+		tokens[i].LastUsedAt = used[t.ID].LastUsedAt
 	}
 	return tokens, nil
+}
+
+// RecordUse records that a token was used, unless a use since before is recorded
+// or it was revoked.
+func (s *Tokens) RecordUse(ctx context.Context, hash [sha256.Size]byte, at, before time.Time) error {
+	_, err := s.engine.Write(ctx, Write{
+		Table: s.table, Key: tokenKey(hash[:]), Changes: []Change{Set(At(attrUsedAt), millis(at))},
+		If: All(Exists(At(attrPK)), Any(Absent(At(attrUsedAt)), Less(At(attrUsedAt), Number(before.UnixMilli()+1)))),
+	})
+	if refused := AsRefused(err); refused != nil && refused.Has(CodeCondition) {
+		return nil
+	}
+	return contentFault("record a use", err)
+}
+
+// TakeRequest takes one request from a token's shared limit: one write, or none
+// where what was read shows that nothing is left.
+func (s *Tokens) TakeRequest(ctx context.Context, hash [sha256.Size]byte, limited, now time.Time, limit ratelimit.Limit) (time.Duration, error) {
+	nanos := func(t time.Time) Value { return Number(t.UnixNano()) }
+	for range 3 { // a state that is not as read is read again by the refusal
+		next, wait := limit.Take(limited, now)
+		if wait > 0 {
+			return wait, nil
+		}
+		write := Write{Table: s.table, Key: tokenKey(hash[:])}
+		if limited.After(now) { // others add to it too, so it only has to leave room
+			full := now.Add(time.Duration(limit.Burst-1)*limit.Every + 1)
+			write.Changes = []Change{Add(At(attrLimitedAt), int64(limit.Every))}
+			write.If = All(AtLeast(At(attrLimitedAt), nanos(now)), Less(At(attrLimitedAt), nanos(full)))
+		} else {
+			write.Changes = []Change{Set(At(attrLimitedAt), nanos(next))}
+			write.If = All(Exists(At(attrPK)), Any(Absent(At(attrLimitedAt)), Less(At(attrLimitedAt), nanos(now.Add(1)))))
+		}
+		_, err := s.engine.Write(ctx, write)
+		refused := AsRefused(err)
+		if refused == nil || !refused.Has(CodeCondition) {
+			return 0, contentFault("count a request", err)
+		}
+		item := refused.Reasons[0].Old
+		if item == nil {
+			return 0, nil // revoked since it was read: this request was before
+		}
+		t, err := decodeToken(item)
+		if err != nil {
+			return 0, err
+		}
+		limited = t.LimitedAt
+	}
+	return 0, nil // it began to be used at this very moment, by several at once
 }
 
 // RemoveToken ends a token and takes it out of its list, in this order: if the

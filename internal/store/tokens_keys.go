@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/hex"
+	"time"
 
 	"colophon/internal/access"
 )
@@ -22,6 +23,10 @@ const (
 	// makes a table of another name, where the tokens it brings back are nothing.
 	// Tokens of earlier builds have none and count as their table's.
 	attrEpoch = "epoch"
+
+	// What requests change, in the item under the hash alone.
+	attrUsedAt    = "usedAt"
+	attrLimitedAt = "limitedAt" // nanoseconds, because what one request adds can be less than a millisecond
 )
 
 func tokenKey(hash []byte) Key {
@@ -59,6 +64,10 @@ func decodeToken(item Item) (access.Token, error) {
 	}
 	if !t.Role.Valid() {
 		a.wrong(attrRole, "a role")
+	}
+	t.LastUsedAt = a.optionalTime(attrUsedAt)
+	if a.has(attrLimitedAt) {
+		t.LimitedAt = time.Unix(0, a.count(attrLimitedAt)).UTC()
 	}
 	if a.has(attrExpiresAt) {
 		t.ExpiresAt = fromMillis(a.positive(attrExpiresAt) * 1000)

@@ -77,7 +77,7 @@ func newTokens(e runtime.API, engine store.Engine) (*access.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return access.New(access.Config{Tokens: tokens, Clock: clock.Now})
+	return access.New(access.Config{Tokens: tokens, Clock: clock.Now, Limit: e.TokenLimit})
 }
 
 func newContent(e runtime.API, engine store.Engine) (*content.Service, error) {

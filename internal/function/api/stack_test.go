@@ -82,7 +82,7 @@ func newStack(t *testing.T, environment ...string) *stack {
 // token makes a token; the empty project stands for all.
 func (s *stack) token(t *testing.T, role access.Role, project string) string {
 	t.Helper()
-	_, token, err := s.tokens.CreateToken(t.Context(), access.NewToken{Name: "the " + string(role), Role: role, Project: project})
+	_, token, err := s.tokens.CreateToken(t.Context(), access.NewToken{Name: "the " + string(role), Role: role, Project: project, AllProjects: project == ""})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,6 +74,9 @@ class Deployment:
             # The template's leave room in a new account of AWS; a process of this machine's counts in no account.
             "DeliverConcurrency": "200",
             "SlowDeliverConcurrency": "50",
+            # Tests and demos do all that they do with one token.
+            "TokenRequestBurst": "1000000",
+            "TokenRequestsPerMinute": "1000000",
         }
         self.parameters = {**{name: value for name, value in defaults.items() if name in known}, **settings.parameters}
 
