@@ -134,7 +134,7 @@ Exit codes: 0 done, 1 something went wrong, 2 wrong usage, 3 the API refused it,
 	add("start", newDemo(c), newReceive())
 	add("publish", newProject(c), newDocument(c), newPublish(c), newWatch(c))
 	add("deliver", newDestination(c), newDelivery(c), newDoctor(c), newVerify(c))
-	add("operate", newToken(c), newRedrive(c))
+	add("operate", newToken(c), newRedrive(c), newRestore(c))
 	return root
 }
 
