@@ -100,6 +100,7 @@ test: install test-go test-localstack test-stack ## All tests that need Go, make
 test-go: install # vet, and the unit, property and template tests
 	go vet ./...
 	go vet -tags stack ./e2e/...
+	go vet -tags restore ./e2e/...
 	go vet -tags killpoints ./functions/... ./internal/...
 	go test ./...
 
@@ -108,6 +109,11 @@ test-localstack: install # the local stack's own
 
 test-stack: install killpoints # the whole, on a stack of its own, which is always ended
 	$(STACK) run --functions build/killpoints -- go test -count=1 -tags stack -timeout 15m ./e2e/...
+	$(MAKE) --no-print-directory test-restore
+
+.PHONY: test-restore
+test-restore: install killpoints # a first deployment that fails and is done again, then a restore, on a LocalStack of their own
+	$(STACK) run --bare -- go test -count=1 -tags restore -timeout 15m -run TestAStackFromAFailedFirstDeploymentToARestore ./e2e
 
 .PHONY: test-sam
 test-sam: install install-sam # sam builds the same bytes as make build, and deploys to a local stack

@@ -345,6 +345,24 @@ var rules = []rule{
 			}
 		}
 	}},
+	// What is recorded is never changed: an update of a stack that has it must find it again. (History is not asked: a
+	// checkout may have none.)
+	{"no update loses the tables or the key of a stack", func(v *view) {
+		before, err := recorded()
+		if err != nil {
+			v.find("%v", err)
+			return
+		}
+		v.same("what is recorded", slices.Sorted(maps.Keys(before)), kept)
+		for name, s := range map[string]stack{"production": v.production, "local": v.local, "tuned": v.tuned} {
+			fates := update(before, s.resources)
+			for _, id := range kept {
+				if fates[id] != stays && fates[id] != changed {
+					v.find("%s: %s %s", name, id, fates[id])
+				}
+			}
+		}
+	}},
 	{"the sealing key is turned each year, and its policy hands the say to the account alone", func(v *view) {
 		v.hasExactly("AWS::KMS::Key", "SealingKey")
 		v.is("SealingKey.Properties.EnableKeyRotation", true)

@@ -25,6 +25,18 @@ type template struct {
 func load(t *testing.T) template {
 	t.Helper()
 	text, err := transformOnce()
+	return parsed(t, text, err)
+}
+
+// loadFormer gives the template of testdata/named-tables.yaml.
+func loadFormer(t *testing.T) template {
+	t.Helper()
+	text, err := transform(filepath.Join("testdata", "named-tables.yaml"))
+	return parsed(t, text, err)
+}
+
+func parsed(t *testing.T, text []byte, err error) template {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +50,16 @@ func load(t *testing.T) template {
 //go:embed transform.py
 var script string
 
-var transformOnce = sync.OnceValues(func() ([]byte, error) {
+var transformOnce = sync.OnceValues(func() ([]byte, error) { return transform(filepath.Join("..", "template.yaml")) })
+
+func transform(path string) ([]byte, error) {
 	// The translator comes with the local stack's Python packages.
 	python := os.Getenv("COLOPHON_PYTHON")
 	if python == "" {
 		python = filepath.Join("..", ".tools", "venv-localstack", "bin", "python")
 	}
 	// Read here, not there, so that a changed template is tested anew and not taken from go test's cache.
-	written, err := os.ReadFile(filepath.Join("..", "template.yaml"))
+	written, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +68,7 @@ var transformOnce = sync.OnceValues(func() ([]byte, error) {
 	command.Env = append(os.Environ(), "AWS_DEFAULT_REGION="+region)
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(written), &out, &trouble
 	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("transforming template.yaml (`localstack/install localstack` brings the translator): %w\n%s", err, &trouble)
+		return nil, fmt.Errorf("transforming "+path+" (`localstack/install localstack` brings the translator): %w\n%s", err, &trouble)
 	}
 	return out.Bytes(), nil
-})
+}

@@ -1,4 +1,4 @@
-//go:build stack
+//go:build stack || restore
 
 package e2e_test
 
@@ -58,25 +58,6 @@ type stack struct {
 }
 
 var running *stack
-
-func TestMain(m *testing.M) {
-	var err error
-	if running, err = open(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	orders, err := os.MkdirTemp("", "colophon-orders-")
-	if err == nil {
-		err = running.obey(context.Background(), orders)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(orders)
-	os.Exit(code)
-}
 
 func open() (*stack, error) {
 	path := os.Getenv("COLOPHON_STACK")
