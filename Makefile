@@ -88,7 +88,9 @@ build-SweepFunction:
 
 .PHONY: deploy
 deploy: install-sam ## Build and deploy to AWS; asks what it needs to know
-	$(SAM) build
+	@echo "Region: $$(deploy/region)"
+	ARCHITECTURE=$(ARCHITECTURE) $(SAM) build
+	go run ./deploy/pair .aws-sam/build
 	$(SAM) deploy --guided
 
 ## Check
@@ -119,6 +121,7 @@ test-restore: install killpoints # a first deployment that fails and is done aga
 test-sam: install install-sam # sam builds the same bytes as make build, and deploys to a local stack
 	$(MAKE) --no-print-directory build ARCHITECTURE=$(LOCAL_ARCHITECTURE)
 	ARCHITECTURE=$(LOCAL_ARCHITECTURE) $(SAM) build --config-env local
+	go run ./deploy/pair .aws-sam/build
 	cmp build/api/bootstrap .aws-sam/build/ApiFunction/bootstrap
 	cmp build/outbox-stream/bootstrap .aws-sam/build/OutboxStreamFunction/bootstrap
 	cmp build/deliver/bootstrap .aws-sam/build/DeliverFunction/bootstrap
@@ -184,7 +187,7 @@ bench: install-dynoxide .tools/bin/aws-lambda-rie ## Load on the real function c
 ## Install
 
 # sam tells nobody, asks no machine for credentials, and finds this repository's make and go.
-SAM = SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=$${AWS_DEFAULT_REGION:-eu-west-1} .tools/venv-sam/bin/sam
+SAM = SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=$$(deploy/region) .tools/venv-sam/bin/sam
 
 .PHONY: install install-localstack install-dynoxide install-sam prerequisites
 install: ## What the local stack needs, into .tools: a few minutes, once

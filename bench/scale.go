@@ -28,7 +28,8 @@ const (
 	partitionUnits   = 1_000  // write units a second of one partition
 	newTableUnits    = 4_000  // of a new on-demand table, twice its former peak afterwards
 	tableQuota       = 40_000 // write units of an on-demand table, by default
-	concurrencyQuota = 1_000  // of an account, by default (a new one may have 10)
+	concurrencyQuota = 1_000  // of an account, by default
+	newConcurrency   = 10     // of a new one, until it is raised
 	gatewayQuota     = 10_000 // requests a second of an account
 	sandboxRamp      = 100    // sandboxes a second that one function gains at most (1,000 each 10 s)
 	mappingStart     = 5      // invocations at once with which a queue's mapping begins
@@ -42,8 +43,15 @@ const (
 func asDeployed() knobs {
 	return knobs{
 		GatewayRate: 200, AccountGateway: gatewayQuota, Concurrency: concurrencyQuota, TableUnits: newTableUnits,
-		Shards: 4, Parallel: 1, Deliver: 200, Receiver: receiverTime,
+		Shards: 4, Parallel: 1, Deliver: 5, Receiver: receiverTime,
 	}
+}
+
+// asNew are the same in an account whose quota of concurrency nobody has raised.
+func asNew() knobs {
+	k := asDeployed()
+	k.Concurrency = newConcurrency
+	return k
 }
 
 func opened() knobs {
@@ -52,6 +60,8 @@ func opened() knobs {
 		Shards: 60, Parallel: 2, Deliver: 1_000, Receiver: receiverTime,
 	}
 }
+
+const concurrencyLimit = "the account's concurrency"
 
 // limit is one thing that stops growth.
 type limit struct {
@@ -89,7 +99,7 @@ func (k knobs) limits(u usedBy) []limit {
 				"messages wait 1 to 30 s on their queue, TableFailures (alarm), and become dead letters after 100 receives, about 48 minutes"},
 		{"the content table's write units as an on-demand table begins", k.TableUnits / u.ofContent(), "as above", "as above"},
 		{"the account's gateway quota", k.AccountGateway, "a raised quota", "429 for all APIs of the account"},
-		{"the account's concurrency", k.Concurrency / (u.apiTime() + forwardTime(1)/batchOfStream + k.deliverTime()/batchOfQueue),
+		{concurrencyLimit, k.Concurrency / (u.apiTime() + forwardTime(1)/batchOfStream + k.deliverTime()/batchOfQueue),
 			"a raised quota; ApiReservedConcurrency keeps deliveries from taking what editors need (I7)",
 			"Throttles of the functions; 5XXError of the API"},
 		{"stream shards, each in order", k.Shards * k.perShard(),
@@ -191,12 +201,23 @@ On paper, from the units and round trips measured for [cost.md](cost.md), AWS's 
 assumes; nothing here was run on AWS. Made by `+"`go run ./bench scale`"+`; a test holds the page to its figures. All rates are
 publishes a second with one destination each; %d destinations divide those of tables, stream and queue by about as much.
 
-## What is met first, as the template and a new account have it
+## What is met first, as the template has it
+
+In an account with AWS's default quota of %s for concurrency:
 
 | publishes/s | limit | knob | what an operator sees |
 | ---: | --- | --- | --- |
-`, 3)
+`, 3, number(concurrencyQuota))
 	writeLimits(&b, asDeployed().limits(u))
+	for _, l := range asNew().limits(u) {
+		if l.name == concurrencyLimit {
+			fmt.Fprintf(&b, `
+A **new account** may have a concurrency of %s until it is raised. Then that is met at %s publishes a second, and deliver at
+its bound of %s leaves what is left to the api and the others. Ask for the quota first (Service Quotas, AWS Lambda,
+"Concurrent executions"), then raise DeliverConcurrency.
+`, number(newConcurrency), number(l.at), number(asNew().Deliver))
+		}
+	}
 	k := opened()
 	fmt.Fprintf(&b, `
 The first two do not hold up the whole: they belong to one project and to one destination.
@@ -251,7 +272,7 @@ Slow receivers are what comes next after the quotas: at 1 s an answer, %s invoca
 the slow queue by itself.
 
 Past that: several stacks, by project. Nothing is shared between projects but the token table and the list of projects, so
-a project lives in one stack and moves by export; one region writes, never two.
+a project lives in one stack and stays there; one region writes, never two.
 `, number(slow.Deliver), slow.deliverRate(), slow.deliverRate()*slow.deliverTime())
 	return b.String(), nil
 }

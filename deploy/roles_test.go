@@ -47,12 +47,12 @@ type call struct {
 // calls are those that each function's code makes, and those that Lambda makes in its role.
 var calls = map[string][]call{
 	"ApiFunction": {
-		{"read a project, a document, a token, a session, a member", []right{{"dynamodb:GetItem", "content"}}},
-		{"read draft heads, releases, members by range", []right{{"dynamodb:Query", "content"}}},
+		{"read a project, a document, a token", []right{{"dynamodb:GetItem", "content"}}},
+		{"read draft heads, releases, tokens by range", []right{{"dynamodb:Query", "content"}}},
 		{"read blobs and a manifest's parts", []right{{"dynamodb:BatchGetItem", "content"}}},
 		{"put a blob if it is absent, save a document, make a project", []right{{"dynamodb:PutItem", "content"}}},
-		{"change a member, turn a token", []right{{"dynamodb:UpdateItem", "content"}}},
-		{"end a session, take a document away", []right{{"dynamodb:DeleteItem", "content"}}},
+		{"change a project", []right{{"dynamodb:UpdateItem", "content"}}},
+		{"revoke a token, take a document away", []right{{"dynamodb:DeleteItem", "content"}}},
 		{"publish in one transaction", []right{
 			{"dynamodb:UpdateItem", "content"}, {"dynamodb:PutItem", "content"}, {"dynamodb:ConditionCheckItem", "content"},
 			{"dynamodb:PutItem", "deliveries"},

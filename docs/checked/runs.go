@@ -95,6 +95,15 @@ var Runs = map[string]Run{
 	"aws lambda update-event-source-mapping --uuid … --no-enabled":                                                  {Where: ByAWS},
 	"aws lambda put-function-concurrency --reserved-concurrent-executions 0":                                        {Where: ByAWS},
 	"aws dynamodb restore-table-to-point-in-time --source-table-name … --target-table-name … --restore-date-time …": {Where: ByAWS},
-	"sam logs": {Where: ByAWS},
-	"sam logs --cw-log-group /colophon/<stack>/api": {Where: ByAWS},
+	"sam logs":                            {Where: ByAWS},
+	"sam deploy --parameter-overrides …":  {Where: ByAWS},
+	"make deploy ARCHITECTURE=x86_64":     {Where: ByAWS},
+	"make test-restore":                   {ByCI, "$(MAKE) --no-print-directory test-restore"},
+	"go run ./deploy/pair .aws-sam/build": {ByCI, "go run ./deploy/pair .aws-sam/build"},
+	"colophon restore prepare --content-table … --delivery-table …": {ByCI, "$(MAKE) --no-print-directory test-restore"}, // e2e/restore_test.go
+	"aws lambda delete-function-concurrency":                        {Where: ByAWS},
+	"aws dynamodb describe-table --table-name …":                    {Where: ByAWS},
+	"aws dynamodb delete-table --table-name …":                      {Where: ByAWS},
+	"aws kms schedule-key-deletion --key-id …":                      {Where: ByAWS},
+	"sam logs --cw-log-group /colophon/<stack>/api":                 {Where: ByAWS},
 }
