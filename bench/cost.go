@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"colophon/internal/delivery"
+	"colophon/internal/outbox"
 )
 
 // usedBy is what publishes, deliveries and saves used, measured: the units that
@@ -23,7 +26,7 @@ type usedBy struct {
 	// A saved document.
 	SaveRead, SaveWrite float64
 	// Logs, in bytes.
-	StreamLog, DeliverLog float64 // of one publish, of one delivery
+	APILog, StreamLog, DeliverLog float64 // of one publish, of one publish, of one delivery
 }
 
 // used measures with a number of destinations: forced publishes alone, and
@@ -69,6 +72,7 @@ func used(ctx context.Context, destinations, publishes int) (usedBy, error) {
 		DeliveryTrips: delivery(func(c calls) float64 { return float64(c.Number) }),
 		SaveRead:      (saved.used("api", "GetItem").Read + saved.used("api", "Query").Read + saved.used("api", "BatchGetItem").Read - reads) / n,
 		SaveWrite:     puts.Write/n - part + (saved.used("api", "TransactWriteItems").Write-commit)/n,
+		APILog:        math.Round(alone.logBytes("api") / n),
 		StreamLog:     math.Round(alone.logBytes("outbox-stream") / n),
 		DeliverLog:    math.Round(alone.logBytes("deliver") / d),
 	}, nil
@@ -108,6 +112,7 @@ const (
 
 	millionTimes = 1e6
 	giga         = 1e9
+	sweepMetrics = 3 // that are written each minute
 	monthMinutes = 43_800
 	monthHours   = 730
 )
@@ -120,10 +125,51 @@ const (
 	sendTime     = 0.008 // seconds, a message
 	receiverTime = 0.100 // seconds, a receiver's answer from afar, handshake included
 	ownTime      = 0.010 // seconds, our own work of an invocation on the share of a processor that 256 MB buy
-	accessLog    = 330   // bytes of the gateway's access log for a request, by the template's format
+	accessLog    = 230   // bytes of the gateway's access log for a request, by the template's format
 	requestOut   = 1_500 // bytes of an attempt on the wire, TLS included
 	itemsKept    = 3_000 // bytes that a publish with one delivery leaves in the tables
 )
+
+// priceList has the prices that differ from us-east-1's. From AWS's price lists;
+// they cannot be looked up where this is made.
+type priceList struct {
+	name                                              string
+	write, read, storage, backup, rest, logs, compute float64 // compute: times us-east-1's
+}
+
+var regions = []priceList{
+	{"us-east-1 (N. Virginia)", priceWrite, priceRead, priceStorage, priceBackup, priceREST, priceLog, 1},
+	{"eu-west-1 (Ireland)", 0.705, 0.141, 0.283, 0.226, 3.50, 0.57, 1},
+	{"eu-central-1 (Frankfurt)", 0.7625, 0.1525, 0.306, 0.245, 3.70, 0.63, 1},
+}
+
+// in is a bill of us-east-1 with another region's prices.
+func (r priceList) in(bill []line) (sum float64) {
+	for _, l := range bill {
+		switch l.name {
+		case "REST API":
+			sum += l.dollars * r.rest / priceREST
+		case "tables, writing":
+			sum += l.dollars * r.write / priceWrite
+		case "tables, reading", "sweeper's reads":
+			sum += l.dollars * r.read / priceRead
+		case "logs", "sweeper's log":
+			sum += l.dollars * r.logs / priceLog
+		case "functions, compute", "sweeper's function":
+			sum += l.dollars * r.compute
+		default: // the same everywhere
+			sum += l.dollars
+		}
+	}
+	return sum
+}
+
+// metrics are all that the functions write (docs/operations.md, "Figures").
+var metrics = []string{
+	delivery.FigureDelivered, delivery.FigureFailed, delivery.FigureSkipped, delivery.FigureRetries, delivery.FigureOurFaults,
+	delivery.FigureLate, delivery.FigureAttemptTime, delivery.FigurePublishToDelivered,
+	outbox.FigureForwarded, outbox.FigureSetAside, outbox.FigureSwept, outbox.FigureUnsent, outbox.FigureFirst, outbox.FigureOldestDue,
+}
 
 // line is one line of a bill.
 type line struct {
@@ -141,7 +187,7 @@ func (u usedBy) bill() []line {
 	apiTime := (u.PublishTrips-1)*tripTime + commitTime + ownTime
 	deliverTime := 2*tripTime + commitTime + receiverTime + ownTime
 	compute := 0.5*apiTime + 0.25*(batches*sendTime+ownTime) + 0.25*batches*deliverTime
-	logs := accessLog + u.StreamLog + d*u.DeliverLog + logOverhead*(3+2*d)
+	logs := accessLog + u.APILog + u.StreamLog + d*u.DeliverLog + logOverhead*(4+2*d)
 	return []line{
 		{"REST API", priceREST, "1 request"},
 		{"tables, writing", writes * priceWrite, fmt.Sprintf("%s units: %s publish, %s × %s delivery", number(writes), number(u.PublishWrite), number(d), number(u.DeliveryWrite))},
@@ -170,7 +216,7 @@ func idle(alarms int) []line {
 		{"sweeper's reads", sweeps * sweepUnits * priceRead / millionTimes, "64 queries a minute, half a unit each"},
 		{"sweeper's function", sweeps*priceInvoke/millionTimes + sweeps*0.25*0.2*priceCompute, "one invocation of 0.2 s a minute at 256 MB"},
 		{"queues' polls", polls * priceQueue / millionTimes, "five long polls a queue, at most 20 s each"},
-		{"sweeper's metrics", 3 * priceMetric, "3 that are written each minute"},
+		{"sweeper's metrics", sweepMetrics * priceMetric, "3 that are written each minute"},
 		{"sweeper's log", sweeps * 500 * priceLog / giga, "500 bytes a minute"},
 	}
 }
@@ -272,6 +318,11 @@ Not in it, because it hangs on the traffic and not on the publish:
 - A saved document: %s write units, %s read units and a request, so %.2f a million, log and compute left out.
 - Retries: each further attempt is %s write units, %s read unit, and 3 requests of the queue.
 - A superseded release: 2 write units instead of a delivery's %s.
+- Custom metrics: %.2f a month for each that is written, by the hours in which it is: up to %.2f for those that traffic writes
+  besides the sweeper's. The gateway's metrics for each method, which nothing here uses, are off.
+- The tables' encryption under the account's AWS managed key (SSEEnabled): %.2f a million calls of KMS, which DynamoDB makes
+  once in five minutes for each caller and table while there is traffic: cents a month. It is kept for what it shows in
+  CloudTrail.
 
 The compute line alone is not measured here: it takes %.0f ms for a table call, %.0f ms for a transaction, %.0f ms for a
 receiver's answer, and %.0f ms of own work an invocation on the processor share of 256 MB.
@@ -284,18 +335,32 @@ receiver's answer, and %.0f ms of own work an invocation on the processor share 
 		itemsKept*millionTimes/giga, itemsKept*millionTimes/giga*(priceStorage+priceBackup), requestOut*millionTimes/giga*priceOut,
 		number(all[0].SaveWrite), number(all[0].SaveRead), priceREST+all[0].SaveWrite*priceWrite+all[0].SaveRead*priceRead,
 		number(all[0].DeliveryWrite), number(all[0].DeliveryRead), number(all[0].DeliveryWrite),
+		priceMetric, float64(len(metrics)-sweepMetrics)*priceMetric, priceKeyCall,
 		1000*tripTime, 1000*commitTime, 1000*receiverTime, 1000*ownTime)
 	for _, l := range idle(alarms) {
 		fmt.Fprintf(&b, "| %s | %.2f | %s |\n", l.name, l.dollars, l.of)
 	}
 	fmt.Fprintf(&b, "| **together** | **%.2f** | free tiers not counted |\n", total(idle(alarms)))
+	fmt.Fprintf(&b, `
+The key is rotated each year, and each of the first two rotations adds %.2f a month. Tables and key that a deleted stack left
+cost their storage and the key's %.2f until they are deleted.
+
+## In other regions
+
+| region | a million publishes, 1 destination | a month without any request | a GB and month in the tables, with recovery |
+| --- | ---: | ---: | ---: |
+`, priceKey, priceKey)
+	for _, r := range regions {
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f |\n", r.name, r.in(bills[0]), r.in(idle(alarms)), r.storage+r.backup)
+	}
+	b.WriteString("\nThe prices stand in `bench/cost.go`, by region, and come from AWS's lists; look them up before you rely on a cent.\n")
 	u := all[0]
 	writes := u.PublishWrite + u.DeliveryWrite
 	const busy = 0.7
 	provisioned := writes * (priceWrite - priceWriteHour/3600/busy*millionTimes)
 	http := priceREST - priceHTTP
 	index := 2 * priceWrite
-	log := (u.StreamLog + u.DeliverLog + 4*logOverhead) * millionTimes / giga * priceLog
+	log := (u.APILog + u.StreamLog + u.DeliverLog + 5*logOverhead) * millionTimes / giga * priceLog
 	fmt.Fprintf(&b, `
 ## What would bring it to 16, and to 10
 
