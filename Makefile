@@ -137,6 +137,7 @@ lint: install install-sam ## Formats, vet, staticcheck, types, and the template'
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	cd localstack && ../$(PYTHON) -m mypy --cache-dir ../.tools/mypy colophon_localstack tests
 	.tools/venv-sam/bin/cfn-lint template.yaml
+	@for year in 2025 2024; do localstack/install cfn-lint-$$year && echo "cfn-lint of $$year" && .tools/venv-cfn-lint-$$year/bin/cfn-lint template.yaml || exit 1; done
 	AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none $(SAM) validate --lint
 
 ## Check more: each needs something else, names it, and fails without it
