@@ -97,6 +97,8 @@ var Runs = map[string]Run{
 	"aws dynamodb restore-table-to-point-in-time --source-table-name … --target-table-name … --restore-date-time …": {Where: ByAWS},
 	"sam logs":                            {Where: ByAWS},
 	"sam deploy --parameter-overrides …":  {Where: ByAWS},
+	"make deploy":                         {Where: ByAWS},
+	"make lint":                           {ByCI, "make lint"},
 	"make deploy ARCHITECTURE=x86_64":     {Where: ByAWS},
 	"make test-restore":                   {ByCI, "$(MAKE) --no-print-directory test-restore"},
 	"go run ./deploy/pair .aws-sam/build": {ByCI, "go run ./deploy/pair .aws-sam/build"},
