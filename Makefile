@@ -114,8 +114,8 @@ test-stack: install killpoints # the whole, on a stack of its own, which is alwa
 	$(MAKE) --no-print-directory test-restore
 
 .PHONY: test-restore
-test-restore: install killpoints # a first deployment that fails and is done again, then a restore, on a LocalStack of their own
-	$(STACK) run --bare -- go test -count=1 -tags restore -timeout 15m -run TestAStackFromAFailedFirstDeploymentToARestore ./e2e
+test-restore: install killpoints # a restore by four parameters, on a LocalStack of its own
+	$(STACK) run --bare -- go test -count=1 -tags restore -timeout 15m -run TestARestoredPairOfTablesComesInByFourParameters ./e2e
 
 .PHONY: test-sam
 test-sam: install install-sam # sam builds the same bytes as make build, and deploys to a local stack

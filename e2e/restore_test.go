@@ -14,9 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -63,68 +60,8 @@ func deployed(t *testing.T, parameters ...string) *stack {
 	return s
 }
 
-func formation() *cloudformation.Client {
-	return cloudformation.New(cloudformation.Options{
-		Region: os.Getenv("AWS_REGION"), BaseEndpoint: aws.String(os.Getenv("AWS_ENDPOINT_URL")),
-		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-	})
-}
-
-// resources gives the physical ids of a stack's tables and key.
-func resources(t *testing.T) map[string]string {
-	t.Helper()
-	out, err := formation().DescribeStackResources(t.Context(), &cloudformation.DescribeStackResourcesInput{StackName: aws.String(stackName)})
-	must(t, err)
-	found := map[string]string{}
-	for _, r := range out.StackResources {
-		found[aws.ToString(r.LogicalResourceId)] = aws.ToString(r.PhysicalResourceId)
-	}
-	return found
-}
-
-// One LocalStack, from a first deployment that fails to a restore: each part goes on where the one before it ended.
-func TestAStackFromAFailedFirstDeploymentToARestore(t *testing.T) {
-	var left map[string]string
-	t.Run("a first deployment that fails", func(t *testing.T) {
-		// Lambda takes no mapping that may run less than two. (On AWS the parameter's own bound comes before it.)
-		out, err := deploy(t, "SlowDeliverConcurrency=1")
-		if err == nil || !strings.Contains(out, "DeliverFunctionSlowWork") {
-			t.Fatalf("it did not fail for the slow queue's mapping: %v", err)
-		}
-		left = resources(t)
-		if left["ContentTable"] == "" || left["DeliveryTable"] == "" || left["SealingKey"] == "" {
-			t.Fatalf("it failed before tables and key were made: %v", left)
-		}
-		_, err = formation().DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: aws.String(stackName)})
-		must(t, err)
-		gone := cloudformation.NewStackDeleteCompleteWaiter(formation(), func(o *cloudformation.StackDeleteCompleteWaiterOptions) {
-			o.MinDelay, o.MaxDelay = 200*time.Millisecond, time.Second
-		})
-		must(t, gone.Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: aws.String(stackName)}, longest))
-	})
-	t.Run("is done again, though its tables and key were kept", func(t *testing.T) {
-		s := deployed(t)
-		for name, id := range left {
-			if kept := name == "ContentTable" || name == "DeliveryTable"; kept {
-				if _, err := s.tables.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &id}); err != nil {
-					t.Errorf("%s of the first try is gone: %v", name, err)
-				}
-				if s.Resources[name] == id {
-					t.Errorf("%s is the first try's", name)
-				}
-			}
-		}
-		r := newReceiver(t)
-		p := newProject(t, r)
-		p.becomes(p.publish(), client.DeliveryStateDelivered)
-	})
-	if t.Failed() {
-		return
-	}
-	t.Run("a restored pair of tables comes in by four parameters", restoredByParameters)
-}
-
-func restoredByParameters(t *testing.T) {
+func TestARestoredPairOfTablesComesInByFourParameters(t *testing.T) {
+	deployed(t)
 	before := running
 	r := newReceiver(t)
 	p := newProject(t, r)
