@@ -102,7 +102,6 @@ test: install test-go test-localstack test-stack ## All tests that need Go, make
 test-go: install # vet, and the unit, property and template tests
 	go vet ./...
 	go vet -tags stack ./e2e/...
-	go vet -tags restore ./e2e/...
 	go vet -tags killpoints ./functions/... ./internal/...
 	go test ./...
 
@@ -111,11 +110,6 @@ test-localstack: install # the local stack's own
 
 test-stack: install killpoints # the whole, on a stack of its own, which is always ended
 	$(STACK) run --functions build/killpoints -- go test -count=1 -tags stack -timeout 15m ./e2e/...
-	$(MAKE) --no-print-directory test-restore
-
-.PHONY: test-restore
-test-restore: install killpoints # a restore by four parameters, on a LocalStack of its own
-	$(STACK) run --bare -- go test -count=1 -tags restore -timeout 15m -run TestARestoredPairOfTablesComesInByFourParameters ./e2e
 
 .PHONY: test-sam
 test-sam: install install-sam # sam builds the same bytes as make build, and deploys to a local stack

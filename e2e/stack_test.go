@@ -1,4 +1,4 @@
-//go:build stack || restore
+//go:build stack
 
 package e2e_test
 

@@ -100,9 +100,8 @@ var Runs = map[string]Run{
 	"make deploy":                         {Where: ByAWS},
 	"make lint":                           {ByCI, "make lint"},
 	"make deploy ARCHITECTURE=x86_64":     {Where: ByAWS},
-	"make test-restore":                   {ByCI, "$(MAKE) --no-print-directory test-restore"},
 	"go run ./deploy/pair .aws-sam/build": {ByCI, "go run ./deploy/pair .aws-sam/build"},
-	"colophon restore prepare --content-table … --delivery-table …": {ByCI, "$(MAKE) --no-print-directory test-restore"}, // e2e/restore_test.go
+	"colophon restore prepare --content-table … --delivery-table …": {Where: ByAWS},
 	"aws lambda delete-function-concurrency":                        {Where: ByAWS},
 	"aws dynamodb describe-table --table-name …":                    {Where: ByAWS},
 	"aws dynamodb delete-table --table-name …":                      {Where: ByAWS},
