@@ -130,7 +130,7 @@ func TestWhatTheGatewayAnswersByItselfIsAProblemToo(t *testing.T) {
 			if status == 0 {
 				status = map[bool]int{true: 504, false: 403}[name == "DEFAULT_5XX"]
 			}
-			body := strings.ReplaceAll(answer.ResponseTemplates["application/json"], "$context.requestId", "request-1")
+			body := strings.ReplaceAll(answer.ResponseTemplates["application/json"], "$context.extendedRequestId", "request-1")
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/problem+json")
 				w.Header().Set("Retry-After", "1")

@@ -22,10 +22,12 @@ type Run struct {
 // Runs has a row for each command that is on a page, by its name.
 var Runs = map[string]Run{
 	// Blocks.
-	"README.md, block 1":   {ByCI, "make test"}, // and make demo, which has a row below
-	"README.md, block 2":   {Where: ByStack},
-	"README.md, block 3":   {Where: ByAWS},
-	"docs/api.md, block 1": {Where: ByStack},
+	"README.md, block 1":          {ByCI, "make test"}, // and make demo, which has a row below
+	"README.md, block 2":          {Where: ByStack},
+	"README.md, block 3":          {Where: ByAWS},
+	"docs/api.md, block 1":        {Where: ByStack},
+	"docs/operations.md, block 1": {Where: ByStack},
+	"docs/receiving.md, block 1":  {Where: ByStack},
 
 	// The Makefile's targets.
 	"make help":                     {Where: ByPages},
@@ -58,6 +60,9 @@ var Runs = map[string]Run{
 	"make sim SIM='-steps 50000000 -beside 2 -from 1000000'": {ByPages, "make sim SIM='-steps 20000 -beside 2 -from 1000000'"},
 	"make sim SIM='-tell -from 7'":                           {Where: ByPages},
 
+	"localstack/tests/test_stack.py":                       {ByCI, "-m pytest --quiet"},
+	"localstack/stack run --bare --allow FILE… -- COMMAND": {ByCI, "$(STACK) run --bare --allow"},
+
 	// Go.
 	"go install ./cmd/colophon":                                              {Where: ByPages},
 	"go run ./bench help":                                                    {Where: ByPages},
@@ -82,6 +87,7 @@ var Runs = map[string]Run{
 	"colophon completion":                         {Where: ByStack},
 	"colophon redrive":                            {Where: ByStack},
 	"colophon redrive --return":                   {Where: ByStack},
+	"colophon destination reseal":                 {Where: ByStack},
 	"colophon token list":                         {Where: ByStack},
 	"colophon doctor":                             {ByStack, "colophon doctor PROJECT DESTINATION"},
 	"colophon doctor PROJECT DESTINATION":         {Where: ByStack},

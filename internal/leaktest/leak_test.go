@@ -287,7 +287,8 @@ func TestNothingLeaks(t *testing.T) {
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(h.ports[0], "http://"))
 	must(t, err)
 	_, err = s.api.UpdateDestination(ctx, &client.DestinationChange{
-		URL: client.NewOptString("https://localhost:" + port + "/?key=" + markQuery), // https to one that speaks plain HTTP
+		URL:     client.NewOptString("https://localhost:" + port + "/?key=" + markQuery), // https to one that speaks plain HTTP
+		Headers: client.NewOptDestinationChangeHeaders(client.DestinationChangeHeaders{"Authorization": "Bearer " + markHeader}),
 	}, client.UpdateDestinationParams{Project: h.project, Destination: in("no TLS")})
 	must(t, err)
 

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -31,9 +33,11 @@ func allowanceKey(d delivery.Destination) Key {
 }
 
 // originKey is the limit's of all destinations of a project at one origin. It is
-// in a partition of its own, so that it outlasts them.
+// in a partition of its own, so that it outlasts them. The origin is hashed: an
+// address is stored in a destination's settings only, and keys are in streams.
 func originKey(project, origin string) Key {
-	return Key{PK: prefixProject + project + infixOrigin + origin, SK: skAllowance}
+	hash := sha256.Sum256([]byte(origin))
+	return Key{PK: prefixProject + project + infixOrigin + hex.EncodeToString(hash[:]), SK: skAllowance}
 }
 
 func testKey(d delivery.Destination, id string) Key {
