@@ -50,6 +50,9 @@
 #ifndef PARTS
 #define PARTS        0       /* transactions that are seen in part */
 #endif
+#ifndef CLOCKS
+#define CLOCKS       0       /* workers that take a message up while their clock is off */
+#endif
 #ifndef LOSSES
 #define LOSSES       0       /* LIVE: of messages */
 #endif
@@ -98,6 +101,7 @@ byte lease[WORKERS];
 /* ---- what the checker knows ---- */
 byte newest = 0;             /* the newest release that was published */
 byte arrived = 0;            /* the newest release that the receiver got */
+byte clocks = 0;
 byte kills = 0, pauses = 0, removals = 0, redeliveries = 0, ours = 0, expiries = 0, parts = 0, losses = 0, handbacks = 0;
 
 #define FIRST  3             /* the first worker's pid */
@@ -227,6 +231,9 @@ bit  unsent[WORKERS];        /* under this lease nothing was sent yet */
  * version. check takes one after another away, and the model must break. ---- */
 
 /* Decide: n rang, m is the newest; forced, through, hold and stop as read */
+#ifndef ROW_CLOCK
+#define ROW_CLOCK      (off)
+#endif
 #ifndef ROW_EXPIRED
 #define ROW_EXPIRED    (hold == OVER)
 #endif
@@ -295,10 +302,10 @@ bit  unsent[WORKERS];        /* under this lease nothing was sent yet */
 
 /* the worker's clock, and the connection's */
 #ifndef MAY_SEND
-#define MAY_SEND       (lease[me] != 0)
+#define MAY_SEND       (off || lease[me] != 0)
 #endif
 #ifndef BYTES_IF
-#define BYTES_IF       (lease[me] != 0)
+#define BYTES_IF       (off || lease[me] != 0)
 #endif
 
 /* internal/destination */
@@ -438,6 +445,13 @@ active [WORKERS] proctype Worker()
 	bit  nEnded, mEnded, mDamaged;
 	byte passed;             /* waiting, as the claim found it */
 	bit  heard;              /* the attempt arrived */
+#if CLOCKS > 0
+	bit  off;                /* its clock is so far off that every lease of others is over to it, and its own never is */
+#define comesOff if :: clocks < CLOCKS -> clocks++; off = 1 :: off = 0 fi
+#else
+#define off      false
+#define comesOff skip
+#endif
 #if PARTS > 0
 	byte lastRead;
 	byte number, tried;      /* numbered and tries, of n, then of k, as read */
@@ -457,7 +471,7 @@ active [WORKERS] proctype Worker()
 #define attemptsOfM   skip
 #endif
 
-idle:	atomic { forget; stale[me] = 1 };
+idle:	atomic { forget; stale[me] = 1; comesOff };
 end:	if
 	:: rings(1) -> n = 1
 	:: rings(2) -> n = 2
@@ -468,7 +482,7 @@ end:	if
 
 	/* READ: a query that meets the slot first and then the newest delivery; then n's own item. */
 #define readSlot   stale[me] = 0; stop = state; through = sentThrough; readLast; \
-	if :: token == 0 -> hold = FREE :: token != 0 && expired -> hold = OVER :: else -> hold = release fi
+	if :: token == 0 -> hold = FREE :: token != 0 && (expired || off) -> hold = OVER :: else -> hold = release fi
 #define readNewest m = (shown >= n -> shown : 0); mEnded = terminal(statusOf(m)); mDamaged = (statusOf(m) == DAMAGED); readAttemptsM
 #define readRang   nEnded = (statusOf(n) != PENDING); forced = overOf(n); readAttemptsN
 read:
@@ -492,6 +506,10 @@ read:
 #endif
 
 decide:	atomic {
+		if
+		:: ROW_CLOCK -> goto wait
+		:: else
+		fi;
 		if
 		:: ROW_EXPIRED -> goto settle
 		:: else

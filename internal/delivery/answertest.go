@@ -19,13 +19,20 @@ type TestRing struct {
 	Trace       string
 }
 
+// Target is where a destination's requests go.
+type Target struct {
+	Slot     Slot
+	Settings Settings
+	Clock    ClockOffset
+}
+
 // Tests keeps test sends. A test send takes no slot: it is claimed by a
 // conditional write on itself, so it has one try whatever happens.
 type Tests interface {
 	// ReadTest reads a test send; nil where there is none.
 	ReadTest(ctx context.Context, d Destination, id string) (*TestSend, error)
 	// ReadTarget reads where a destination's requests go.
-	ReadTarget(ctx context.Context, d Destination) (Slot, Settings, error)
+	ReadTarget(ctx context.Context, d Destination) (Target, error)
 	// ClaimTest takes it if nobody has. ErrMoved, ErrBusy, ErrUncertain.
 	ClaimTest(ctx context.Context, d Destination, id, token string, now, until time.Time) (TestSend, error)
 	// RecordTest writes the result, and a doctor's findings, under the result's
@@ -57,24 +64,33 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	if err != nil {
 		return a.after(ctx, "read a test send", AfterFailedRead(err, ring.Receives))
 	}
-	began := a.Clock().Round(0)
-	if test == nil || !test.Claimable(began) {
+	if test == nil || test.Token != "" || test.Result != nil {
 		return Done{}
 	}
 	if a.Left(ctx) < InvocationFloor {
 		return Keep{For: time.Second}
 	}
-	target, settings, err := a.Tests.ReadTarget(ctx, ring.Destination)
+	target, err := a.readTarget(ctx, ring.Destination)
 	if err != nil {
 		return a.after(ctx, "read a test send's target", AfterFailedRead(err, ring.Receives))
 	}
-	if target.State == SlotRemoved || target.Unreadable {
+	switch {
+	case target.Clock.OutOfBounds():
+		return a.clockOff(ctx, target.Clock)
+	case target.Clock.Vague():
+		return Keep{For: time.Second}
+	}
+	began := a.Clock().Round(0)
+	if !test.Claimable(began) {
+		return Done{}
+	}
+	if target.Slot.State == SlotRemoved || target.Slot.Unreadable {
 		return Done{} // nobody is to be called: it reads as not sent
 	}
-	if target.Slow && !ring.OnSlowQueue {
+	if target.Slot.Slow && !ring.OnSlowQueue {
 		return MoveToSlowQueue{} // a test is no way for a hanging destination into the fast lane (I7)
 	}
-	opened, err := a.Sender.Open(ctx, ring.Destination, settings)
+	opened, err := a.Sender.Open(ctx, ring.Destination, target.Settings)
 	sealed := errors.Is(err, ErrSealedForAnother)
 	if err != nil {
 		a.fault(ctx, "open secrets for a test send", err, false)
@@ -100,7 +116,7 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	outcome := Outcome{Class: ClassSealed, Received: NotReceived}
 	if !sealed {
 		outcome = a.Sender.Send(ctx, Sending{
-			Delivery: Key{Destination: ring.Destination}, URL: settings.URL, Opened: opened, ID: claimed.WebhookID,
+			Delivery: Key{Destination: ring.Destination}, URL: target.Settings.URL, Opened: opened, ID: claimed.WebhookID,
 			Body: claimed.Body, Attempt: 1, At: began, NotAfter: until.Add(-SilenceBeforeEnd),
 			Examine: claimed.Kind == TestDoctor,
 		})
@@ -127,4 +143,13 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 			return Done{} // sending it again is not an answer to that
 		}
 	}
+}
+
+// readTarget reads as [answering.read] does.
+func (a *answering) readTarget(ctx context.Context, d Destination) (Target, error) {
+	target, err := a.Tests.ReadTarget(ctx, d)
+	if err != nil || target.Clock.sound() {
+		return target, err
+	}
+	return a.Tests.ReadTarget(ctx, d)
 }

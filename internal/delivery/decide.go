@@ -39,8 +39,10 @@ type (
 	Wait struct{ For time.Duration }
 	// ToSlowQueue hands the message to the slow queue.
 	ToSlowQueue struct{}
-	// Leave lets the message come back by itself: this invocation has no time for it.
+	// Leave lets the message come back in a moment: this invocation has no time for it.
 	Leave struct{}
+	// ClockOff leaves the message to a host whose clock is right.
+	ClockOff struct{}
 	// Claim takes the slot for a delivery and sends it.
 	Claim struct{ Delivery Delivery }
 )
@@ -54,6 +56,7 @@ func (EndUnreadable) decision() {}
 func (Wait) decision()          {}
 func (ToSlowQueue) decision()   {}
 func (Leave) decision()         {}
+func (ClockOff) decision()      {}
 func (Claim) decision()         {}
 
 // Decide says what to do about the delivery n that rang, where m is the newest.
@@ -61,6 +64,12 @@ func (Claim) decision()         {}
 func Decide(s Situation, now time.Time) Decision {
 	n, m, newest := s.Rang, s.Newest, s.NewestRelease()
 	switch {
+	// Leases rest on the clocks of all hosts, so nothing is judged by one that is off.
+	case s.Clock.OutOfBounds():
+		return ClockOff{}
+	case s.Clock.Vague():
+		return Leave{}
+
 	// The holder was killed or froze: its attempt is written before anything else.
 	case s.Slot.expired(now):
 		return Settle{Holder: *s.Slot.Holder}

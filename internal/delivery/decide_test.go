@@ -96,8 +96,25 @@ func TestDecide(t *testing.T) {
 		receives int
 		slow     bool
 		left     time.Duration
+		clock    delivery.ClockOffset
 		want     delivery.Decision
 	}{
+		{
+			read: "the host's clock is off, and a lease looks over to it: left to another host",
+			slot: slot(holder(heldFor(5, -time.Minute))), n: queued(5), clock: ahead, want: delivery.ClockOff{},
+		},
+		{
+			read: "the host's clock is off, and the slot is free: left to another host",
+			slot: slot(), n: queued(5), clock: ahead, want: delivery.ClockOff{},
+		},
+		{
+			read: "the host was frozen while it read: its message comes back in a moment",
+			slot: slot(holder(heldFor(5, -time.Minute))), n: queued(5), clock: froze, want: delivery.Leave{},
+		},
+		{
+			read: "the host's clock is right: as without a clock to compare with",
+			slot: slot(), n: queued(5), clock: sound, want: delivery.Claim{Delivery: *queued(5)},
+		},
 		{
 			read: "slot unreadable: nothing can be sent from it",
 			slot: delivery.Slot{Unreadable: true}, n: queued(5),
@@ -317,7 +334,7 @@ func TestDecide(t *testing.T) {
 		t.Run(row.read, func(t *testing.T) {
 			t.Parallel()
 			s := delivery.Situation{
-				Reading:     delivery.Reading{Key: key(5), Slot: row.slot, Newest: row.m, Rang: row.n},
+				Reading:     delivery.Reading{Key: key(5), Slot: row.slot, Newest: row.m, Rang: row.n, Clock: row.clock},
 				OnSlowQueue: row.slow, Receives: max(row.receives, 1), Left: row.left,
 			}
 			if row.m == nil {

@@ -18,6 +18,9 @@ const (
 
 	SilenceBeforeEnd = 2 * time.Second // no byte is written later than this before the lease's end
 	ClockAllowance   = 1 * time.Second // two sandboxes' clocks differ by no more
+	ClockBound       = 3 * time.Second // a host whose clock is further off neither reclaims nor claims; order held with hosts 4 s off either way, and broke at 8 s
+	ClockWidth       = 4 * time.Second // an offset that is known less exactly says nothing: 1 s of the date + 2 s of the call + 1 s
+	ClockWait        = VisibilityTime  // after it the message comes back, to another host if there is one
 	TornTime         = 3 * time.Second // a transaction's items are seen in part for no longer
 
 	SlowAttempt        = 2 * time.Second // a longer attempt marks the destination slow
@@ -57,6 +60,14 @@ func checkLimits() error {
 	}
 	if AttemptTime+SilenceBeforeEnd > ClaimMargin {
 		return fmt.Errorf("delivery: an attempt of %v may write in the lease's last %v", AttemptTime, SilenceBeforeEnd)
+	}
+	if ClockBound < ClockAllowance {
+		return fmt.Errorf("delivery: clocks may differ by %v, and are held to %v", ClockAllowance, ClockBound)
+	}
+	// A host may pass that is this much off, another as much the other way: to the
+	// one, the other's lease must not be over when it begins.
+	if unseen := ClockBound + ClockWidth; 2*unseen >= LeaseTime+ClockAllowance {
+		return fmt.Errorf("delivery: clocks that are %v off pass, and a lease lasts %v", unseen, LeaseTime)
 	}
 	return nil
 }

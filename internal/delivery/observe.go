@@ -17,6 +17,7 @@ const (
 	EventTest    EventKind = "test"    // a test send ended
 	EventFault   EventKind = "fault"   // a fault of our own
 	EventTable   EventKind = "table"   // a call to the table failed, and the message waits
+	EventClock   EventKind = "clock"   // this host's clock is off, and it left a delivery to another
 )
 
 // Event is one thing that a worker did: what logs and metrics are made of.
@@ -30,6 +31,7 @@ type Event struct {
 	Doing      string     // of a fault, or a call to the table
 	Err        error      // of either; for the operator's log only
 	Counted    bool       // a fault that was counted on its delivery
+	Clock      ClockOffset
 }
 
 func (a *answering) observe(ctx context.Context, e Event) {
@@ -99,6 +101,9 @@ func Report(log *slog.Logger, metrics Metrics) func(context.Context, Event) {
 		case EventTable:
 			level = slog.LevelWarn
 			attrs = append(attrs, slog.String("doing", e.Doing), slog.Any("error", e.Err), slog.Int("receives", e.Ring.Receives))
+		case EventClock:
+			level = slog.LevelError
+			attrs = append(attrs, slog.Int64("aheadAtLeast", -e.Clock.Most.Milliseconds()), slog.Int64("aheadAtMost", -e.Clock.Least.Milliseconds()))
 		}
 		log.LogAttrs(ctx, level, string(e.Kind), attrs...)
 		if figures := e.figures(); len(figures) > 0 {
@@ -119,6 +124,7 @@ const (
 	MetricOldSeals           = "OldSealsOpened" // values opened under SealedForDestination: "colophon destination reseal" ends them
 	FigureAttemptTime        = "AttemptMilliseconds"
 	FigurePublishToDelivered = "PublishToDeliveredMilliseconds"
+	FigureClock              = "ClockOutOfBounds"
 )
 
 func (e Event) figures() map[string]float64 {
@@ -134,6 +140,9 @@ func (e Event) figures() map[string]float64 {
 		return f
 	case EventLate:
 		f[FigureLate] = 1
+		return f
+	case EventClock:
+		f[FigureClock] = 1
 		return f
 	case EventAttempt:
 		if e.Transition.Attempt.By == ByRecord {

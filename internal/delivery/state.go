@@ -207,6 +207,7 @@ type Reading struct {
 	Settings Settings  // empty where removed
 	Newest   *Delivery // m; nil: the destination has no deliveries
 	Rang     *Delivery // n; nil: missing
+	Clock    ClockOffset
 }
 
 // Torn says whether the reading mixes states from before and after a

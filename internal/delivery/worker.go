@@ -152,6 +152,8 @@ func (a *answering) answer(ctx context.Context) Disposition {
 			return MoveToSlowQueue{}
 		case Leave:
 			return Keep{For: time.Second}
+		case ClockOff:
+			return a.clockOff(ctx, reading.Clock)
 		case Settle:
 			err = a.settle(ctx, reading, d.Holder)
 		case SkipPlain:
@@ -247,10 +249,30 @@ func (a *answering) skipPlain(ctx context.Context, d Delivery, successor int64) 
 	return err
 }
 
-// read reads until the reading is whole. No transaction is under way for longer
+// read reads once more where this host's clock seems to be off, or cannot be
+// compared with the table's.
+func (a *answering) read(ctx context.Context) (Reading, error) {
+	reading, err := a.readWhole(ctx)
+	if err != nil || reading.Clock.sound() {
+		return reading, err
+	}
+	return a.readWhole(ctx)
+}
+
+// clockOff leaves a message alone for a while.
+func (a *answering) clockOff(ctx context.Context, o ClockOffset) Disposition {
+	d := Delivery{Key: a.ring.Key}
+	if a.working != nil {
+		d = *a.working
+	}
+	a.observe(ctx, Event{Kind: EventClock, Delivery: d, Clock: o})
+	return Keep{For: ClockWait}
+}
+
+// readWhole reads until the reading is whole. No transaction is under way for longer
 // than TornTime: what stays torn is a newest delivery that expired, or damage,
 // and is decided about as it is.
-func (a *answering) read(ctx context.Context) (Reading, error) {
+func (a *answering) readWhole(ctx context.Context) (Reading, error) {
 	loop := a.loop(WhileTorn)
 	for {
 		reading, err := a.Reader.Read(ctx, a.ring.Key)

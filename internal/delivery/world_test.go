@@ -207,9 +207,9 @@ func (w *world) delivery(release int64) delivery.Delivery {
 
 func (w *world) slot() delivery.Slot {
 	w.t.Helper()
-	slot, _, err := w.store.ReadTarget(context.Background(), w.dest)
+	target, err := w.store.ReadTarget(context.Background(), w.dest)
 	must(w.t, err)
-	return slot
+	return target.Slot
 }
 
 // sendings are the requests so far, as release/attempt.

@@ -318,9 +318,9 @@ func (d *desk) slot(id string) delivery.Slot {
 	d.t.Helper()
 	deliveries, err := store.NewDeliveries(store.DeliveriesConfig{Engine: d.engine, Table: d.tables.Delivery, Clock: d.now})
 	must(d.t, err)
-	slot, _, err := deliveries.ReadTarget(d.t.Context(), delivery.Destination{Project: d.project, ID: id})
+	target, err := deliveries.ReadTarget(d.t.Context(), delivery.Destination{Project: d.project, ID: id})
 	must(d.t, err)
-	return slot
+	return target.Slot
 }
 
 // together runs all at the same time and returns their errors in order.

@@ -21,7 +21,8 @@ type claim struct {
 	round   int64
 	attempt int64
 	process *process
-	until   time.Time // by its own clock
+	until   time.Time     // by its own clock
+	off     time.Duration // of that clock, when it claimed
 	told    delivery.Class
 	refused bool   // giving it back was refused, and its worker has time to do so again
 	stood   moment // how long its process had stood still by then
@@ -31,12 +32,15 @@ type claim struct {
 func (c *claim) refuse() {
 	const enough = 3 * time.Second
 	p := c.process
-	c.refused = c.until.Sub(p.wall()) > enough && p.deadline-p.world.now > enough
+	c.refused = c.left() > enough && p.deadline-p.world.now > enough
 	c.stood = p.stood
 }
 
-// live says whether the claim's lease has not run out by its own clock.
-func (c *claim) live() bool { return c.process.wall().Before(c.until) }
+// live says whether the claim's lease has not run out by its own clock. A clock
+// that was put out of bounds since is no reason for it to last.
+func (c *claim) live() bool { return c.left() > 0 }
+
+func (c *claim) left() time.Duration { return c.until.Sub(c.process.wall().Add(c.off - c.process.off)) }
 
 // duty is what is known of a delivery.
 type duty struct {
@@ -160,7 +164,7 @@ func (c *check) slot(origin *task, read moment, ch *change) {
 	if had != has && had != "" {
 		if old := a.claims[had]; old != nil && old.process != origin.process && old.live() {
 			w.violate(ruleOneLease, "%s takes the slot of %s from %s, whose token %s is good for another %v",
-				origin.process.name, a.name, old.process.name, had, old.until.Sub(old.process.wall()))
+				origin.process.name, a.name, old.process.name, had, old.left())
 		} else if old != nil && old.refused && old.process != origin.process && !old.process.dead && !old.process.abandoned && old.stood == old.process.stood {
 			w.violate(ruleGivenBack, "%s finds %s held under token %s, which sent nothing and was given back once only", origin.process.name, a.name, had)
 		} else if has == "" && origin.point != killpoint.AfterRecord { // a record has been told
@@ -186,6 +190,7 @@ func (c *check) claimed(origin *task, read moment, a *address, holder store.Item
 	cl := &claim{
 		of: a, duty: a.duties[numberOf(holder["release"])], token: token, round: numberOf(holder["round"]),
 		attempt: numberOf(holder["attempt"]), process: origin.process, until: time.UnixMilli(numberOf(holder["until"])),
+		off: origin.process.off,
 	}
 	if longest := origin.process.wall().Add(delivery.LeaseTime + delivery.ClockAllowance); cl.until.After(longest) {
 		w.violate(ruleLeaseTime, "%s claims %s until %v", origin.process.name, a.name, cl.until.Sub(w.start))
@@ -467,7 +472,7 @@ func (c *check) sent(p *process, cl *claim, s delivery.Sending) {
 		w.violate(ruleSameBytes, "%s sends release %d to %s with another id or body", p.name, d.release, a.name)
 	}
 	if !cl.live() {
-		w.violate(ruleInLease, "%s sends release %d to %s %v after its lease", p.name, d.release, a.name, p.wall().Sub(cl.until))
+		w.violate(ruleInLease, "%s sends release %d to %s %v after its lease", p.name, d.release, a.name, -cl.left())
 	}
 	if d.numbers[s.Attempt] || s.Attempt != cl.attempt {
 		w.violate(ruleNumber, "%s sends attempt %d of release %d to %s again", p.name, s.Attempt, d.release, a.name)

@@ -31,6 +31,7 @@ const (
 	faultCrash                     // a process is killed
 	faultFreeze                    // a sandbox stands still
 	faultClock                     // a clock jumps within its bound
+	faultHost                      // a host's clock is off by seconds or minutes, or no longer
 	faultStreamLoss                // a stream record is lost
 	faultQueueLoss                 // a message is lost
 	faultQueueTwice                // a message is delivered twice
@@ -52,7 +53,7 @@ const (
 // rates say how often a fault happens, in 10,000 chances of it.
 var rates = [labels]uint32{
 	faultThrottle: 60, faultConflict: 60, faultUnknown: 60, faultTwice: 60, faultSplit: 400, faultTorn: 400, faultShort: 200,
-	faultSlowCall: 100, faultOutage: 10, faultCrash: 60, faultFreeze: 40, faultClock: 100,
+	faultSlowCall: 100, faultOutage: 10, faultCrash: 60, faultFreeze: 40, faultClock: 100, faultHost: 300,
 	faultStreamLoss: 300, faultQueueLoss: 200, faultQueueTwice: 300, faultQueueDelay: 100, faultQueueSend: 200,
 	faultAck: 200, faultSeal: 100, faultOurs: 50, faultPanic: 30, faultPoison: 20, faultIndexLag: 300, faultExpire: 100,
 	faultDamage: 50, faultShortOfUnits: 60, faultGiveBack: 3_000,

@@ -40,5 +40,6 @@ const (
 	ruleOneToken     = "a token is for one transaction"
 	ruleValid        = "no request is invalid"
 	ruleUsable       = "an answer that nobody can use"
+	ruleHeldBack     = "a host whose clock is right is not held back"
 	ruleForeignWrite = "nothing else writes this"
 )

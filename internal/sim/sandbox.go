@@ -23,6 +23,7 @@ type sandbox struct {
 // sandbox or a new one.
 func (w *World) deliver(q *queue, batch []*message) {
 	s := w.idleSandbox()
+	w.turnClock(s.process)
 	q.busy++
 	s.release = func() {
 		q.busy--
@@ -160,17 +161,18 @@ func (w *World) invocation(p *process, timeout time.Duration) context.Context {
 	return deadline{Context: context.Background(), at: w.start.Add(end + p.skew), process: p}
 }
 
-// deadline is a context that ends by the world's clock.
+// deadline is a context that ends by the world's clock: Lambda counts the time of
+// an invocation whatever its host's clock says.
 type deadline struct {
 	context.Context
 	at      time.Time
 	process *process
 }
 
-func (d deadline) Deadline() (time.Time, bool) { return d.at, true }
+func (d deadline) Deadline() (time.Time, bool) { return d.at.Add(d.process.off), true }
 
 func (d deadline) Err() error {
-	if d.process.clock().Before(d.at) {
+	if at, _ := d.Deadline(); d.process.clock().Before(at) {
 		return nil
 	}
 	return context.DeadlineExceeded
@@ -216,7 +218,7 @@ func (w *World) mishap() {
 		w.tell("%s is killed (%s)", p.name, w.current.point)
 		w.kill(p)
 	}
-	if w.happens(faultFreeze) {
+	if !w.current.turns && w.happens(faultFreeze) {
 		freezes := [...]moment{500, 2_000, 4_000, 8_000, 11_000, 13_000, 14_000, 16_000, 20_000, 31_000, 60_000, 300_000, 900_000}
 		d := freezes[w.choices.below(faultFreeze, len(freezes))] * time.Millisecond
 		p.frozen, p.stood = w.now+d, p.stood+d
@@ -229,6 +231,36 @@ func (w *World) mishap() {
 		p.skew = time.Duration(w.choices.below(faultClock, 21)-10) * 50 * time.Millisecond
 		w.tell("the clock of %s moves by %v", p.name, p.skew-before)
 	}
+}
+
+// offsets are how far the clock of a host that is out of bounds is off. Between
+// the bound that clocks keep and the least of them is what the guard may let pass:
+// delivery.ClockBound and ClockWidth.
+var offsets = [...]time.Duration{
+	8 * time.Second, 10 * time.Second, 15 * time.Second, 20 * time.Second, time.Minute, 5 * time.Minute,
+}
+
+// turnClock puts a host's clock out of bounds, or right again, and says whether it
+// did. It is not done while the host holds a slot: what was read before would not
+// show it.
+func (w *World) turnClock(p *process) bool {
+	if !p.mortal || p.role != roleWorker || !w.choices.calm && !w.happens(faultHost) {
+		return false
+	}
+	before := p.off
+	p.off = 0
+	if !w.choices.calm {
+		if n := w.choices.below(faultHost, 2*len(offsets)+1); n > 0 {
+			p.off = offsets[(n-1)/2]
+			if n%2 == 0 {
+				p.off = -p.off
+			}
+		}
+	}
+	if p.off != before {
+		w.tell("the clock of %s is off by %v now", p.name, p.off)
+	}
+	return p.off != before
 }
 
 // latency is how long a request or an answer is under way.

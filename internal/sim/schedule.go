@@ -79,6 +79,7 @@ type task struct {
 	claim *claim         // what it sends under
 	asked *asked         // what its person is about
 	read  moment         // at which it began to read a destination, the last time
+	turns bool           // its host's clock is set while it waits for an answer: it does not stand still besides
 }
 
 // thread is a coroutine that runs tasks, one after another: making one costs
@@ -146,7 +147,8 @@ type process struct {
 	world    *World
 	name     string
 	role     role
-	skew     time.Duration // how far its clock is from the world's
+	skew     time.Duration // how far its clock is from the world's, within its bound
+	off      time.Duration // and beyond it: 0 is a host whose clock is right
 	dead     bool
 	frozen   moment // it stands still until then
 	stood    moment // so long in all
@@ -167,7 +169,17 @@ func (p *process) free() {
 }
 
 // wall is the process's wall clock.
-func (p *process) wall() time.Time { return p.world.start.Add(p.world.now + p.skew) }
+func (p *process) wall() time.Time { return p.world.start.Add(p.world.now + p.skew + p.off) }
+
+// alone says whether none of the process's tasks but the one that runs is at work.
+func (p *process) alone() bool {
+	for _, t := range p.tasks {
+		if !t.ended && t != p.world.current {
+			return false
+		}
+	}
+	return true
+}
 
 // clock is what the process takes for its wall clock.
 func (p *process) clock() time.Time {

@@ -23,6 +23,7 @@ func TestNoWorldBreaksARule(t *testing.T) {
 		"releases": c.Releases, "claims": c.Claims, "requests": c.Sends, "arrivals": c.Arrivals, "delivered": c.Delivered,
 		"failed": c.Failed, "skipped": c.Skipped, "leases that ran out": c.Settled, "late results": c.Late,
 		"sandboxes that stood still": c.Freezes, "reads beside a transaction under way": c.Torn,
+		"deliveries that were left to another host": c.HeldBack,
 	} {
 		if n < 3 {
 			t.Errorf("%s: %d", name, n)

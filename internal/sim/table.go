@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"colophon/internal/delivery"
 	"colophon/internal/failure"
 	"colophon/internal/store"
 )
@@ -203,8 +204,13 @@ func (t *tables) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	if q.Index != "" {
 		return t.queryIndex(ctx, q)
 	}
+	p := t.w.current.process
+	asked, stood := p.clock(), p.stood
 	if err := t.reach(ctx); err != nil {
 		return store.Page{}, err
+	}
+	if p.stood == stood && p.alone() { // were it set back by just as much as it stood still, nothing would show it
+		t.w.current.turns = t.w.turnClock(p)
 	}
 	torn := t.w.happens(faultTorn)
 	if torn || t.underWay(q) {
@@ -240,7 +246,10 @@ func (t *tables) Query(ctx context.Context, q store.Query) (store.Page, error) {
 			t.w.pause(t.w.latency())
 		}
 	}
+	date := t.w.start.Add(t.w.now).Truncate(time.Second)
 	t.w.back()
+	t.w.current.turns = false
+	page.Clock = delivery.MeasureClock(date, asked, p.clock())
 	return page, nil
 }
 

@@ -46,6 +46,7 @@ type Counts struct {
 	Late      int // results that came after their lease
 	Freezes   int
 	Torn      int // queries that saw a transaction in part
+	HeldBack  int // deliveries that a host left to others for its clock
 	Kills     map[killpoint.Name]int
 }
 
@@ -64,6 +65,7 @@ func (c *Counts) add(o Counts) {
 	c.Late += o.Late
 	c.Freezes += o.Freezes
 	c.Torn += o.Torn
+	c.HeldBack += o.HeldBack
 	if c.Kills == nil {
 		c.Kills = map[killpoint.Name]int{}
 	}
@@ -172,6 +174,12 @@ func (w *World) observe(_ context.Context, e delivery.Event) {
 	case w.current.process.dead:
 	case e.Kind == delivery.EventLate:
 		w.counts.Late++
+	case e.Kind == delivery.EventClock:
+		w.counts.HeldBack++
+		w.tell("%s leaves release %d for %s to others: its clock is off", w.current.process.name, e.Ring.Release, w.check.at(e.Ring.Destination).name)
+		if p := w.current.process; p.clock().Sub(w.start.Add(w.now)).Abs() <= delivery.ClockAllowance/2 {
+			w.violate(ruleHeldBack, "%s takes its clock for off by %v to %v", p.name, -e.Clock.Most, -e.Clock.Least)
+		}
 	case e.Kind == delivery.EventFault && e.Doing == "panic" && e.Err.Error() != "panic: "+errInjected.Error():
 		w.violate("panic", "%s: %v", w.current.process.name, e.Err)
 	case e.Kind == delivery.EventFault:

@@ -63,6 +63,7 @@ func (s *Deliveries) Read(ctx context.Context, k delivery.Key) (delivery.Reading
 	if err != nil {
 		return r, fmt.Errorf("read destination: %w", err)
 	}
+	r.Clock = page.Clock
 	for _, item := range page.Items {
 		switch sk := textOf(item[attrSK]); sk {
 		case skSlot:

@@ -116,26 +116,26 @@ func (s *Deliveries) ReadTest(ctx context.Context, d delivery.Destination, id st
 
 // ReadTarget reads where a destination's requests go and whether it was removed:
 // what a test send needs beside itself.
-func (s *Deliveries) ReadTarget(ctx context.Context, d delivery.Destination) (delivery.Slot, delivery.Settings, error) {
-	slot := delivery.Slot{State: delivery.SlotRemoved}
-	var settings delivery.Settings
+func (s *Deliveries) ReadTarget(ctx context.Context, d delivery.Destination) (delivery.Target, error) {
+	t := delivery.Target{Slot: delivery.Slot{State: delivery.SlotRemoved}}
 	page, err := collect(ctx, s.engine, Query{
 		Table: s.table, PK: Text(destinationPK(d.Project, d.ID)), From: Text(skSettings), To: Text(skSlot),
 	}, 2)
 	if err != nil {
-		return slot, settings, fmt.Errorf("read target: %w", err)
+		return t, fmt.Errorf("read target: %w", err)
 	}
+	t.Clock = page.Clock
 	for _, item := range page.Items {
 		if textOf(item[attrSK]) == skSlot {
-			slot, err = decodeSlot(item)
+			t.Slot, err = decodeSlot(item)
 		} else {
-			settings, err = decodeSettings(item)
+			t.Settings, err = decodeSettings(item)
 		}
 		if err != nil {
-			return slot, settings, fmt.Errorf("read target: %w", err)
+			return t, fmt.Errorf("read target: %w", err)
 		}
 	}
-	return slot, settings, nil
+	return t, nil
 }
 
 // ClaimTest takes a test send for one request, if nobody has and people are not

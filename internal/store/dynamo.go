@@ -30,6 +30,9 @@ type DynamoConfig struct {
 	Client *dynamodb.Client
 	// Observe is told the units of each call; nil: they are not asked for.
 	Observe func(Consumption)
+	// Clock is the host's wall clock, which no test build moves: it is compared with
+	// the table's. nil: time.Now.
+	Clock func() time.Time
 }
 
 func (c DynamoConfig) validate() error {
@@ -43,6 +46,7 @@ func (c DynamoConfig) validate() error {
 type Dynamo struct {
 	client  *dynamodb.Client
 	observe func(Consumption)
+	clock   func() time.Time
 	repeats repeats
 }
 
@@ -54,7 +58,10 @@ func NewDynamo(c DynamoConfig) (*Dynamo, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Dynamo{client: c.Client, observe: c.Observe}, nil
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	return &Dynamo{client: c.Client, observe: c.Observe, clock: c.Clock}, nil
 }
 
 func (d *Dynamo) capacity() types.ReturnConsumedCapacity {
@@ -166,12 +173,13 @@ func (d *Dynamo) Query(ctx context.Context, q Query) (Page, error) {
 	if q.Limit > 0 {
 		in.Limit = &q.Limit
 	}
-	out, err := d.client.Query(ctx, in)
+	last := exchange{clock: d.clock}
+	out, err := d.client.Query(ctx, in, last.watch)
 	if err != nil {
 		return Page{}, readFault("query", err)
 	}
 	d.consumed("Query", true, one(out.ConsumedCapacity)...)
-	return Page{Items: out.Items, Last: out.LastEvaluatedKey}, nil
+	return Page{Items: out.Items, Last: out.LastEvaluatedKey, Clock: last.offset()}, nil
 }
 
 // Scan reads a page of a whole table, strongly, and returns those of its items

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"colophon/internal/delivery"
 	"colophon/internal/failure"
 )
 
@@ -65,6 +66,7 @@ type Query struct {
 type Page struct {
 	Items []Item
 	Last  Item // nil where there is no more
+	Clock delivery.ClockOffset
 }
 
 // Write is one conditional write: exactly one of Put, Changes, Delete and Check.

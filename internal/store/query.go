@@ -16,7 +16,7 @@ func collect(ctx context.Context, engine Reader, q Query, limit int) (Page, erro
 		if err != nil {
 			return Page{}, err
 		}
-		all.Items, all.Last = append(all.Items, page.Items...), page.Last
+		all.Items, all.Last, all.Clock = append(all.Items, page.Items...), page.Last, page.Clock
 		if page.Last == nil || len(all.Items) >= limit {
 			return all, nil
 		}

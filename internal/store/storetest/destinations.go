@@ -633,9 +633,9 @@ func tested(t *testing.T, p *people) {
 		t.Fatalf("test: %+v, %v", got, err)
 	}
 	p.refuse(t, destination.Testing{Test: test("t1"), Spending: destination.Spending{Was: noon.Add(time.Minute), Until: noon.Add(2 * time.Minute)}})
-	slot, target, err := p.worker.ReadTarget(ctx, in)
-	if err != nil || slot.State != delivery.SlotPaused || !reflect.DeepEqual(target, settings()) {
-		t.Errorf("target: %+v, %+v, %v", slot, target, err)
+	target, err := p.worker.ReadTarget(ctx, in)
+	if err != nil || target.Slot.State != delivery.SlotPaused || !reflect.DeepEqual(target.Settings, settings()) {
+		t.Errorf("target: %+v, %v", target, err)
 	}
 
 	at, until := noon.Add(time.Second), noon.Add(16*time.Second)
@@ -834,9 +834,9 @@ func missing(t *testing.T, p *people) {
 	if r := p.read(t, 9); r.Rang != nil || r.Newest != nil {
 		t.Errorf("delivery: %+v", r)
 	}
-	slot, target, err := p.worker.ReadTarget(ctx, delivery.Destination{Project: in.Project, ID: "dst_9"})
-	if err != nil || slot.State != delivery.SlotRemoved || target.URL != "" {
-		t.Errorf("target: %+v, %+v, %v", slot, target, err)
+	target, err := p.worker.ReadTarget(ctx, delivery.Destination{Project: in.Project, ID: "dst_9"})
+	if err != nil || target.Slot.State != delivery.SlotRemoved || target.Settings.URL != "" {
+		t.Errorf("target: %+v, %v", target, err)
 	}
 }
 

@@ -44,7 +44,8 @@ func report(f sim.Found) {
 	fmt.Printf("%d steps in %d worlds, %.0f steps a second\n", c.Steps, f.Seeds, float64(c.Steps)/f.Took.Seconds())
 	fmt.Printf("releases %d, deliveries: %d delivered, %d failed, %d skipped\n", c.Releases, c.Delivered, c.Failed, c.Skipped)
 	fmt.Printf("claims %d, requests sent %d, arrived %d; leases that ran out %d, late results %d\n", c.Claims, c.Sends, c.Arrivals, c.Settled, c.Late)
-	fmt.Printf("sandboxes that stood still %d, queries beside a transaction under way %d, killed", c.Freezes, c.Torn)
+	fmt.Printf("sandboxes that stood still %d, queries beside a transaction under way %d, deliveries left to a host whose clock is right %d, killed",
+		c.Freezes, c.Torn, c.HeldBack)
 	for _, name := range killpoint.Names() {
 		fmt.Printf(" %s %d,", name, c.Kills[name])
 	}
