@@ -167,6 +167,7 @@ func (r priceList) in(bill []line) (sum float64) {
 // metrics are all that the functions write (docs/operations.md, "Figures").
 var metrics = []string{
 	delivery.FigureDelivered, delivery.FigureFailed, delivery.FigureSkipped, delivery.FigureRetries, delivery.FigureOurFaults,
+	delivery.FigureTableFailures, delivery.FigureClock, delivery.MetricOldSeals,
 	delivery.FigureLate, delivery.FigureAttemptTime, delivery.FigurePublishToDelivered,
 	outbox.FigureForwarded, outbox.FigureSetAside, outbox.FigureSwept, outbox.FigureUnsent, outbox.FigureFirst, outbox.FigureOldestDue,
 }

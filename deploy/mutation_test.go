@@ -199,9 +199,9 @@ func changes() []change {
 	add("an API that waits for the account", resources+"Api.DependsOn", "ApiGatewayAccount", inOrder)
 	add("a fixed name for the access log", of("AccessLogs")+"LogGroupName", "/colophon/access", "each function logs JSON to its own group, and each group forgets")
 
-	for _, alarm := range []string{"DeadLettersAlarm", "OnFailureAlarm", "StreamAgeAlarm", "FirstNotificationsAlarm", "OldestDueAlarm", "SweeperErrorsAlarm", "OurFaultsAlarm", "TableFailuresAlarm"} {
-		add("without "+alarm, resources+alarm, nil, "the eight alarms watch what they are named for")
-		add("another metric for "+alarm, of(alarm)+"MetricName", "Invocations", "the eight alarms watch what they are named for")
+	for _, alarm := range []string{"DeadLettersAlarm", "OnFailureAlarm", "StreamAgeAlarm", "FirstNotificationsAlarm", "OldestDueAlarm", "SweeperErrorsAlarm", "OurFaultsAlarm", "TableFailuresAlarm", "ClockAlarm"} {
+		add("without "+alarm, resources+alarm, nil, "the nine alarms watch what they are named for")
+		add("another metric for "+alarm, of(alarm)+"MetricName", "Invocations", "the nine alarms watch what they are named for")
 		add("silence of "+alarm, of(alarm)+"AlarmActions", nil, "alarms and their ends are told to the topic, where there is one")
 		add("no end of "+alarm, of(alarm)+"OKActions", nil, "alarms and their ends are told to the topic, where there is one")
 	}

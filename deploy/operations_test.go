@@ -28,7 +28,7 @@ func TestTheOperationsPageNamesEachKnobAlarmQueueAndFigure(t *testing.T) {
 	}
 	named = append(named,
 		delivery.FigureDelivered, delivery.FigureFailed, delivery.FigureSkipped, delivery.FigureRetries,
-		delivery.FigureOurFaults, delivery.FigureTableFailures, delivery.FigureLate, delivery.FigureAttemptTime, delivery.FigurePublishToDelivered,
+		delivery.FigureOurFaults, delivery.FigureTableFailures, delivery.FigureClock, delivery.FigureLate, delivery.FigureAttemptTime, delivery.FigurePublishToDelivered,
 		outbox.FigureForwarded, outbox.FigureSetAside, outbox.FigureSwept, outbox.FigureUnsent, outbox.FigureFirst, outbox.FigureOldestDue)
 	for _, name := range named {
 		if !strings.Contains(string(page), "`"+name+"`") {

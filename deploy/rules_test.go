@@ -695,7 +695,7 @@ var rules = []rule{
 	}},
 
 	// Alarms and outputs.
-	{"the eight alarms watch what they are named for", func(v *view) {
+	{"the nine alarms watch what they are named for", func(v *view) {
 		type alarm struct {
 			namespace, metric, statistic, missing string
 			dimensions                            []any
@@ -712,6 +712,7 @@ var rules = []rule{
 			"SweeperErrorsAlarm":      {"AWS/Lambda", "Errors", "Sum", "notBreaching", function("SweepFunction"), 0, 5},
 			"OurFaultsAlarm":          {"Colophon", delivery.FigureOurFaults, "Sum", "notBreaching", nil, 0, 1},
 			"TableFailuresAlarm":      {"Colophon", delivery.FigureTableFailures, "Sum", "notBreaching", nil, 4, 1},
+			"ClockAlarm":              {"Colophon", delivery.FigureClock, "Sum", "notBreaching", nil, 0, 3},
 		}
 		v.hasExactly("AWS::CloudWatch::Alarm", slices.Collect(maps.Keys(alarms))...)
 		for id, a := range alarms {
@@ -740,7 +741,7 @@ var rules = []rule{
 			delete(got, "AlarmDescription")
 			v.same(id, got, want)
 		}
-		for _, id := range []string{"OldestDueAlarm", "OurFaultsAlarm", "FirstNotificationsAlarm", "TableFailuresAlarm"} {
+		for _, id := range []string{"OldestDueAlarm", "OurFaultsAlarm", "FirstNotificationsAlarm", "TableFailuresAlarm", "ClockAlarm"} {
 			v.same("tuned "+id, at(v.tuned.resources, id+".Properties.Namespace"), "Tuned")
 		}
 	}},
@@ -803,6 +804,7 @@ var consistsOf = map[string]string{
 	"FirstNotificationsAlarm": "AWS::CloudWatch::Alarm",
 	"StreamAgeAlarm":          "AWS::CloudWatch::Alarm", "OldestDueAlarm": "AWS::CloudWatch::Alarm",
 	"SweeperErrorsAlarm": "AWS::CloudWatch::Alarm", "OurFaultsAlarm": "AWS::CloudWatch::Alarm", "TableFailuresAlarm": "AWS::CloudWatch::Alarm",
+	"ClockAlarm": "AWS::CloudWatch::Alarm",
 }
 
 // starts reads each function's environment as its main does.
