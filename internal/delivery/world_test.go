@@ -15,6 +15,7 @@ import (
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
 	"colophon/internal/enginetest"
+	"colophon/internal/ratelimit"
 	"colophon/internal/store"
 	"colophon/internal/webhook"
 )
@@ -58,7 +59,10 @@ func newWorld(t testing.TB) *world {
 	must(t, err)
 	contents, err := store.NewContents(store.ContentsConfig{Engine: w.engine, ContentTable: w.tables.Content, DeliveryTable: w.tables.Delivery})
 	must(t, err)
-	w.contents, err = content.New(content.Config{Store: contents, Announce: announce, PublicAddress: "https://colophon.example", Clock: w})
+	w.contents, err = content.New(content.Config{
+		Store: contents, Announce: announce, PublicAddress: "https://colophon.example", Clock: w,
+		Publishes: ratelimit.PerMinute(60_000, 60_000), // this clock stands still between a test's publishes
+	})
 	must(t, err)
 	destinations, err := store.NewDestinations(store.DestinationsConfig{Engine: w.engine, ContentTable: w.tables.Content, DeliveryTable: w.tables.Delivery})
 	must(t, err)
