@@ -36,6 +36,9 @@ type mix struct {
 	Projects []project
 }
 
+// whoID is as long as a token's id: the items are as large as the api's.
+const whoID = "tok_abcdefghijklmnop"
+
 // rate is what it came to.
 type rate struct {
 	Wholes  int64 // whole publishes with their deliveries
@@ -180,7 +183,7 @@ func (b *bare) whole(ctx context.Context, m mix, p project) (calls int, err erro
 		return calls, err
 	}
 	commit := content.Commit{Read: read, Release: content.Release{
-		Project: read.ID, Number: read.Seq + 1, Message: "Opening hours in December", Who: "bench", At: time.Now(),
+		Project: read.ID, Number: read.Seq + 1, Message: "Opening hours in December", Who: "bench", WhoID: whoID, At: time.Now(),
 		Documents: int64(len(drafts)), Manifest: read.Manifest, Destinations: read.Destinations, Token: rand.Text(),
 	}}
 	if m.Saves > 0 { // the manifest has changed
@@ -242,7 +245,7 @@ func (b *bare) save(ctx context.Context, project string, chapter int, number int
 	return 4, b.contents.ChangeDraft(ctx, rand.Text(), content.DraftChange{
 		Project: project, Over: there.Version, Draft: content.Draft{
 			Document: content.Document{Path: path, Hash: hash, Size: int64(len(text)), Type: "text/markdown"},
-			Version:  there.Version + 1, Who: "bench", At: time.Now(),
+			Version:  there.Version + 1, Who: "bench", WhoID: whoID, At: time.Now(),
 		},
 	})
 }

@@ -1077,6 +1077,9 @@ type Document struct {
 	SavedAt time.Time `json:"savedAt"`
 	// The name of the token that saved it.
 	SavedBy OptString `json:"savedBy"`
+	// The id of that token, as two tokens may share a name. Absent from drafts that were saved before it
+	// was recorded.
+	SavedByTokenId OptString `json:"savedByTokenId"`
 }
 
 // GetPath returns the value of Path.
@@ -1114,6 +1117,11 @@ func (s *Document) GetSavedBy() OptString {
 	return s.SavedBy
 }
 
+// GetSavedByTokenId returns the value of SavedByTokenId.
+func (s *Document) GetSavedByTokenId() OptString {
+	return s.SavedByTokenId
+}
+
 // SetPath sets the value of Path.
 func (s *Document) SetPath(val string) {
 	s.Path = val
@@ -1147,6 +1155,11 @@ func (s *Document) SetSavedAt(val time.Time) {
 // SetSavedBy sets the value of SavedBy.
 func (s *Document) SetSavedBy(val OptString) {
 	s.SavedBy = val
+}
+
+// SetSavedByTokenId sets the value of SavedByTokenId.
+func (s *Document) SetSavedByTokenId(val OptString) {
+	s.SavedByTokenId = val
 }
 
 // DocumentHeaders wraps Document with response headers.
@@ -2767,6 +2780,9 @@ type Release struct {
 	PublishedAt time.Time `json:"publishedAt"`
 	// The name of the token that published it.
 	PublishedBy OptString `json:"publishedBy"`
+	// The id of that token, as two tokens may share a name. Absent from releases that were published
+	// before it was recorded.
+	PublishedByTokenId OptString `json:"publishedByTokenId"`
 	// Where it is announced.
 	Deliveries []DeliveryLink `json:"deliveries"`
 }
@@ -2799,6 +2815,11 @@ func (s *Release) GetPublishedAt() time.Time {
 // GetPublishedBy returns the value of PublishedBy.
 func (s *Release) GetPublishedBy() OptString {
 	return s.PublishedBy
+}
+
+// GetPublishedByTokenId returns the value of PublishedByTokenId.
+func (s *Release) GetPublishedByTokenId() OptString {
+	return s.PublishedByTokenId
 }
 
 // GetDeliveries returns the value of Deliveries.
@@ -2834,6 +2855,11 @@ func (s *Release) SetPublishedAt(val time.Time) {
 // SetPublishedBy sets the value of PublishedBy.
 func (s *Release) SetPublishedBy(val OptString) {
 	s.PublishedBy = val
+}
+
+// SetPublishedByTokenId sets the value of PublishedByTokenId.
+func (s *Release) SetPublishedByTokenId(val OptString) {
+	s.PublishedByTokenId = val
 }
 
 // SetDeliveries sets the value of Deliveries.

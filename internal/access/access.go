@@ -28,7 +28,7 @@ func (r Role) Includes(needed Role) bool { return needed.Valid() && rank[r] >= r
 // Token is what is known of a token: all but the token.
 type Token struct {
 	ID        string
-	Name      string // who or what has it; releases and drafts name it
+	Name      string // who or what has it; releases and drafts name it, with the ID
 	Role      Role
 	Project   string // empty: every project
 	Ending    string // its last four characters, for telling tokens apart
@@ -46,7 +46,7 @@ type Principal struct {
 	hash  [sha256.Size]byte // of the token
 }
 
-// Who names the principal in drafts and releases.
+// Who names the principal in drafts and releases, with its ID.
 func (p Principal) Who() string { return p.Token.Name }
 
 // ID names the token, which its name does not: two can have the same.

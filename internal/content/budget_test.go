@@ -73,7 +73,7 @@ func TestAPublishToOneDestinationKeepsToItsBudget(t *testing.T) {
 	for n := range 3 {
 		w.save("guides/chapter-00.md", fmt.Sprint("Changed ", n))
 		b := billOf(t, w.used.of(func() {
-			w.publish(content.PublishRequest{Message: "The spring edition", IdempotencyKey: fmt.Sprint("key-", n), Who: "Ada Lovelace"})
+			w.publish(content.PublishRequest{Message: "The spring edition", IdempotencyKey: fmt.Sprint("key-", n), Who: "Ada Lovelace", WhoID: "tok_abcdefghijklmnop"})
 		}))
 		b.log(t, "publish, one destination, idempotency key")
 		read, _ := units(b.project)

@@ -58,6 +58,7 @@ type Draft struct {
 	Document
 	Version int64 // 1, 2, 3 … with every save; goes on after a deletion
 	Who     string
+	WhoID   string // empty: saved before ids were recorded
 	At      time.Time
 }
 
@@ -67,6 +68,7 @@ type Release struct {
 	Number       int64
 	Message      string
 	Who          string
+	WhoID        string // empty: published before ids were recorded
 	At           time.Time
 	Documents    int64 // how many
 	Bytes        int64 // of their content in all
@@ -80,11 +82,20 @@ type Save struct {
 	Path    string
 	Content []byte
 	Type    string // empty: TypeOfPath(Path)
-	Who     string
+	Who     string // the name of the caller's token
+	WhoID   string // that token's id: two tokens may share a name
 	// IfVersion saves over this version only; 0 saves over any.
 	IfVersion int64
 	// IfAbsent saves only where there is no draft.
 	IfAbsent bool
+}
+
+// Deletion is what an editor deletes.
+type Deletion struct {
+	Path      string
+	IfVersion int64 // deletes this version only; 0 deletes any
+	Who       string
+	WhoID     string
 }
 
 // Saved is a draft as it is after a save.
@@ -100,6 +111,7 @@ type PublishRequest struct {
 	Force          bool   // also if nothing has changed
 	IdempotencyKey string // empty: none
 	Who            string
+	WhoID          string
 	BaseURL        string // links begin with it where no public address is configured
 }
 

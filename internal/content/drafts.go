@@ -64,7 +64,7 @@ func (s *Service) PutDocument(ctx context.Context, project string, save Save) (S
 			}
 			kept = true
 		}
-		draft := Draft{Document: want, Version: last + 1, Who: save.Who, At: s.now()}
+		draft := Draft{Document: want, Version: last + 1, Who: save.Who, WhoID: save.WhoID, At: s.now()}
 		change := DraftChange{Project: project, Draft: draft, Over: there.Version, From: p.from}
 		again, err := s.changeDraft(ctx, t, change)
 		if err == nil {
@@ -211,19 +211,18 @@ func (s *Service) draft(ctx context.Context, project, path string) (Draft, error
 	return found[0], nil
 }
 
-// DeleteDocument deletes a draft; releases keep what they hold. ifVersion
-// deletes that version only; 0 deletes any.
-func (s *Service) DeleteDocument(ctx context.Context, project, path string, ifVersion int64, who string) error {
+// DeleteDocument deletes a draft; releases keep what they hold.
+func (s *Service) DeleteDocument(ctx context.Context, project string, d Deletion) error {
 	t := s.newTrial()
 	for {
-		there, err := s.draft(ctx, project, path)
+		there, err := s.draft(ctx, project, d.Path)
 		if err != nil {
 			return err
 		}
-		if ifVersion > 0 && ifVersion != there.Version {
+		if d.IfVersion > 0 && d.IfVersion != there.Version {
 			return refuse(CodePrecondition, "Somebody saved this document meanwhile: it is at version %d. Read it, and delete that version if it should still go.", there.Version)
 		}
-		last := Draft{Document: there.Document, Version: there.Version + 1, Who: who, At: s.now()}
+		last := Draft{Document: there.Document, Version: there.Version + 1, Who: d.Who, WhoID: d.WhoID, At: s.now()}
 		change := DraftChange{Project: project, Draft: last, Deleted: true, Over: there.Version}
 		again, err := s.changeDraft(ctx, t, change)
 		if !again {

@@ -104,16 +104,16 @@ func TestVersionsGoOnAfterADeletion(t *testing.T) {
 	w := newWorld(t)
 	w.save("a.md", "One")
 	w.save("a.md", "Two")
-	if err := w.DeleteDocument(t.Context(), w.project, "a.md", 1, "Ada"); code(t, err) != content.CodePrecondition {
+	if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: "a.md", IfVersion: 1, Who: "Ada"}); code(t, err) != content.CodePrecondition {
 		t.Errorf("delete version 1: %v", err)
 	}
-	if err := w.DeleteDocument(t.Context(), w.project, "a.md", 2, "Ada"); err != nil {
+	if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: "a.md", IfVersion: 2, Who: "Ada"}); err != nil {
 		t.Errorf("delete version 2: %v", err)
 	}
 	if _, _, err := w.GetDocument(t.Context(), w.project, "a.md"); code(t, err) != content.CodeNotFound {
 		t.Errorf("read: %v", err)
 	}
-	if err := w.DeleteDocument(t.Context(), w.project, "a.md", 0, "Ada"); code(t, err) != content.CodeNotFound {
+	if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: "a.md", Who: "Ada"}); code(t, err) != content.CodeNotFound {
 		t.Errorf("delete again: %v", err)
 	}
 	if saved := w.save("a.md", "Two"); saved.Version != 4 || !saved.Created {
@@ -132,7 +132,7 @@ func TestADeletedDocumentIsInNoLaterRelease(t *testing.T) {
 	w.save("a.md", "One")
 	w.save("b.md", "Two")
 	w.publish(content.PublishRequest{})
-	if err := w.DeleteDocument(t.Context(), w.project, "a.md", 0, "Ada"); err != nil {
+	if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: "a.md", Who: "Ada"}); err != nil {
 		t.Fatal(err)
 	}
 	w.save("b.md", "Three")
@@ -367,7 +367,7 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 		for name, ask := range map[string]func() error{
 			"list documents": func() error { _, err := w.ListDocuments(t.Context(), project, "", 0); return err },
 			"read":           func() error { _, _, err := w.GetDocument(t.Context(), project, "a.md"); return err },
-			"delete":         func() error { return w.DeleteDocument(t.Context(), project, "a.md", 0, "") },
+			"delete":         func() error { return w.DeleteDocument(t.Context(), project, content.Deletion{Path: "a.md"}) },
 			"publish": func() error {
 				_, err := w.Publish(t.Context(), project, content.PublishRequest{IdempotencyKey: "k"})
 				return err

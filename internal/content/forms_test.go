@@ -48,7 +48,7 @@ func TestADocumentIsOneInWhicheverFormItsPathIsGiven(t *testing.T) {
 			t.Errorf("%+q of the release: %+v, %q, %v", path, d, text, err)
 		}
 	}
-	if err := w.DeleteDocument(t.Context(), w.project, decomposed, 2, "Ada"); err != nil {
+	if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: decomposed, IfVersion: 2, Who: "Ada"}); err != nil {
 		t.Error(err)
 	}
 	if _, _, err := w.GetDocument(t.Context(), w.project, composed); code(t, err) != content.CodeNotFound {
@@ -81,7 +81,7 @@ func TestADocumentFromBeforeIsFoundAndMovedByItsNextSave(t *testing.T) {
 		if err != nil || len(page.Drafts) != 1 || page.Drafts[0].Path != composed {
 			t.Errorf("%d: listed are %+v, %v", i, page.Drafts, err)
 		}
-		if err := w.DeleteDocument(t.Context(), w.project, asked, 2, "Ada"); err != nil {
+		if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: asked, IfVersion: 2, Who: "Ada"}); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestTwoDocumentsFromBeforeThatLookAlikeStayTwo(t *testing.T) {
 			t.Errorf("%+q is saved as %+v", path, saved)
 		}
 	}
-	if err := w.DeleteDocument(t.Context(), w.project, decomposed, 0, "Ada"); err != nil {
+	if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: decomposed, Who: "Ada"}); err != nil {
 		t.Fatal(err)
 	}
 	if draft, text, err := w.GetDocument(t.Context(), w.project, decomposed); err != nil || draft.Path != composed || string(text) != "Composed 2" {
@@ -156,7 +156,7 @@ func TestFormsMakeNoDifference(t *testing.T) {
 				}
 				text, version = want, saved.Version
 			case 1:
-				err := w.DeleteDocument(t.Context(), w.project, form(), 0, "Ada")
+				err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: form(), Who: "Ada"})
 				if (err == nil) != (text != "") {
 					fail("deleted %q: %v", text, err)
 				}
@@ -260,7 +260,7 @@ func TestSavesThatMoveADocumentAreLinearizable(t *testing.T) {
 						draft, text, fault := w.GetDocument(t.Context(), w.project, path)
 						a.version, a.text, err = draft.Version, string(text), fault
 					case "delete":
-						err = w.DeleteDocument(t.Context(), w.project, path, c.over, "Ada")
+						err = w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: path, IfVersion: c.over, Who: "Ada"})
 					}
 					returned := at()
 					if a.code = code(t, err); a.code != "" {

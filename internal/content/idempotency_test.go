@@ -15,13 +15,13 @@ func TestTheSameKeyAndRequestGetTheSameAnswer(t *testing.T) {
 	w := newWorld(t)
 	destinations := w.addDestinations(1)
 	w.save("start.md", "Hello")
-	first := w.publish(content.PublishRequest{Message: "One", IdempotencyKey: "k1", Who: "Ada"})
+	first := w.publish(content.PublishRequest{Message: "One", IdempotencyKey: "k1", Who: "Ada", WhoID: "tok_1"})
 	if first.Replayed || first.Number != 1 {
 		t.Fatalf("first answer: %+v", first)
 	}
 	// What was saved since is no part of the request, nor is who repeats it.
 	w.save("more.md", "More")
-	second := w.publish(content.PublishRequest{Message: "One", IdempotencyKey: "k1", Who: "Grace"})
+	second := w.publish(content.PublishRequest{Message: "One", IdempotencyKey: "k1", Who: "Grace", WhoID: "tok_2"})
 	if !second.Replayed || !reflect.DeepEqual(second.Release, first.Release) {
 		t.Errorf("second answer:\n%+v\nfirst:\n%+v", second, first)
 	}

@@ -98,7 +98,7 @@ func TestNewContentPastAProjectsLimitIsRefusedAndWhatIsThereStaysUsable(t *testi
 	if _, text, err := w.ReleaseDocument(t.Context(), w.project, p.Number, "d.md"); err != nil || string(text) != first {
 		t.Errorf("read %q, %v", text, err)
 	}
-	if err := w.DeleteDocument(t.Context(), w.project, "d.md", 0, "Ada"); err != nil {
+	if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: "d.md", Who: "Ada"}); err != nil {
 		t.Error(err)
 	}
 	w.project = must(w.CreateProject(t.Context(), "Other")).ID

@@ -227,7 +227,7 @@ func (s *Service) putParts(ctx context.Context, project string, parts []part, ha
 // commit makes all that a publish writes.
 func (s *Service) commit(pub publication, read Project, drafts []Draft, parts []part) (Commit, error) {
 	release := Release{
-		Project: read.ID, Number: read.Seq + 1, Message: pub.Message, Who: pub.Who, At: s.now(),
+		Project: read.ID, Number: read.Seq + 1, Message: pub.Message, Who: pub.Who, WhoID: pub.WhoID, At: s.now(),
 		Documents: int64(len(drafts)), Manifest: hashes(parts), Destinations: read.Destinations,
 	}
 	for _, d := range drafts {

@@ -130,7 +130,7 @@ func TestADocumentWhosePathIsRefusedTodayIsStillReadPublishedAndDeleted(t *testi
 		if err != nil {
 			t.Errorf("%s: listed behind it: %+v, %v", name, page, err)
 		}
-		if err := w.DeleteDocument(t.Context(), w.project, path, 0, "Ada"); err != nil {
+		if err := w.DeleteDocument(t.Context(), w.project, content.Deletion{Path: path, Who: "Ada"}); err != nil {
 			t.Errorf("%s: deleted: %v", name, err)
 		}
 	}

@@ -22,10 +22,10 @@ type grant struct {
 
 type grantKey struct{}
 
-// who names whoever asks, in drafts and releases.
-func who(ctx context.Context) string {
+// caller is who asks; drafts and releases record its name and id.
+func caller(ctx context.Context) access.Principal {
 	g, _ := ctx.Value(grantKey{}).(grant)
-	return g.principal.Who()
+	return g.principal
 }
 
 // mayAdminister says whether the caller's token has the role admin in a project.

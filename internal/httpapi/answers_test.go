@@ -89,7 +89,7 @@ func TestARequestThroughTheGatewayHasItsIDAndAddress(t *testing.T) {
 	if got := http.Header(response.MultiValueHeaders).Get("X-Request-Id"); got != "gateway-1" {
 		t.Errorf("the request is named %q", got)
 	}
-	if w.asked.BaseURL != "https://api.example.com/v1" || w.asked.Who != "somebody" {
+	if w.asked.BaseURL != "https://api.example.com/v1" || w.asked.Who != "somebody" || w.asked.WhoID != "tok_somebody" {
 		t.Errorf("published as %+v", w.asked)
 	}
 }
@@ -115,7 +115,7 @@ func TestAPublishSaysWhatWasAskedAndAReplaySaysSo(t *testing.T) {
 	}
 	assertJSON(t, first, `{
 		"project": "prj_abcdefghijklmnop2345", "number": 6, "message": "Hours", "documents": 1,
-		"publishedAt": "2026-11-29T23:30:00.000Z", "publishedBy": "somebody",
+		"publishedAt": "2026-11-29T23:30:00.000Z", "publishedBy": "somebody", "publishedByTokenId": "tok_somebody",
 		"deliveries": [{
 			"destination": "dst_abcdef234567",
 			"link": "/projects/prj_abcdefghijklmnop2345/destinations/dst_abcdef234567/deliveries/6"
@@ -170,10 +170,28 @@ func TestASaveSaysWhatToSaveAndOverWhat(t *testing.T) {
 			body := "\x00{\"a\": 1, \"a\": über"
 			answer := serve(h, ask("PUT", inProject+"/document?path="+test.path, "editor", body, test.headers...))
 			test.want.Path, test.want.Content, test.want.Who = test.path, []byte(body), "somebody"
+			test.want.WhoID = "tok_somebody"
 			if answer.Code != test.status || !reflect.DeepEqual(w.saved, test.want) || answer.Header().Get("ETag") != `"7"` {
 				t.Errorf("got %d %v, saved %+v", answer.Code, answer.Header(), w.saved)
 			}
 		})
+	}
+}
+
+func TestADeletionSaysWhatToDeleteAndWhoAsks(t *testing.T) {
+	t.Parallel()
+	for header, version := range map[string]int64{"": 0, `"7"`: 7} {
+		w := &world{}
+		h, _ := api(t, w)
+		var headers []string
+		if header != "" {
+			headers = []string{"If-Match", header}
+		}
+		answer := serve(h, ask("DELETE", inProject+"/document?path=a.md", "editor", "", headers...))
+		want := content.Deletion{Path: "a.md", IfVersion: version, Who: "somebody", WhoID: "tok_somebody"}
+		if answer.Code != http.StatusNoContent || w.deleted != want {
+			t.Errorf("got %d, deleted %+v", answer.Code, w.deleted)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ type Projects interface {
 type Documents interface {
 	PutDocument(ctx context.Context, project string, s content.Save) (content.Saved, error)
 	GetDocument(ctx context.Context, project, path string) (content.Draft, []byte, error)
-	DeleteDocument(ctx context.Context, project, path string, ifVersion int64, who string) error
+	DeleteDocument(ctx context.Context, project string, d content.Deletion) error
 	ListDocuments(ctx context.Context, project, cursor string, limit int) (content.DraftPage, error)
 }
 

@@ -76,8 +76,9 @@ func (a *API) PutDocument(ctx context.Context, req *openapi.PutDocumentReqWithCo
 	if bytes.ContainsRune(data, utf8.RuneError) {
 		return nil, &content.Error{Code: content.CodeInvalid, Field: "content", Message: notText}
 	}
+	by := caller(ctx)
 	saved, err := a.c.Content.PutDocument(ctx, params.Project, content.Save{
-		Path: params.Path, Content: data, Type: inquiryOf(ctx).contentType, Who: who(ctx),
+		Path: params.Path, Content: data, Type: inquiryOf(ctx).contentType, Who: by.Who(), WhoID: by.ID(),
 		IfVersion: over, IfAbsent: absent,
 	})
 	if err != nil {
@@ -124,7 +125,10 @@ func (a *API) DeleteDocument(ctx context.Context, params openapi.DeleteDocumentP
 	if err != nil {
 		return err
 	}
-	return a.c.Content.DeleteDocument(ctx, params.Project, params.Path, version, who(ctx))
+	by := caller(ctx)
+	return a.c.Content.DeleteDocument(ctx, params.Project, content.Deletion{
+		Path: params.Path, IfVersion: version, Who: by.Who(), WhoID: by.ID(),
+	})
 }
 
 // ListDocuments lists drafts.
@@ -139,7 +143,7 @@ func (a *API) ListDocuments(ctx context.Context, params openapi.ListDocumentsPar
 func showDraft(d content.Draft) openapi.Document {
 	return openapi.Document{
 		Path: d.Path, ContentType: d.Type, Size: d.Size, Digest: d.Hash.String(),
-		Etag: etag(d.Version), SavedAt: d.At.UTC(), SavedBy: optional(d.Who),
+		Etag: etag(d.Version), SavedAt: d.At.UTC(), SavedBy: optional(d.Who), SavedByTokenId: optional(d.WhoID),
 	}
 }
 

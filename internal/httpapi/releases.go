@@ -10,9 +10,10 @@ import (
 
 // PublishRelease publishes the drafts.
 func (a *API) PublishRelease(ctx context.Context, req openapi.OptPublish, params openapi.PublishReleaseParams) (*openapi.ReleaseHeaders, error) {
+	by := caller(ctx)
 	published, err := a.c.Content.Publish(ctx, params.Project, content.PublishRequest{
 		Message: req.Value.Message.Value, Force: req.Value.Force.Value,
-		IdempotencyKey: params.IdempotencyKey.Value, Who: who(ctx), BaseURL: inquiryOf(ctx).address,
+		IdempotencyKey: params.IdempotencyKey.Value, Who: by.Who(), WhoID: by.ID(), BaseURL: inquiryOf(ctx).address,
 	})
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (a *API) GetFeed(ctx context.Context, params openapi.GetFeedParams) (*opena
 func showRelease(r content.Release) openapi.Release {
 	return openapi.Release{
 		Project: r.Project, Number: r.Number, Message: r.Message, Documents: int(r.Documents),
-		PublishedAt: r.At.UTC(), PublishedBy: optional(r.Who),
+		PublishedAt: r.At.UTC(), PublishedBy: optional(r.Who), PublishedByTokenId: optional(r.WhoID),
 		Deliveries: each(r.Destinations, func(id string) openapi.DeliveryLink {
 			return openapi.DeliveryLink{Destination: id, Link: deliveryLink(r.Project, id, r.Number)}
 		}),

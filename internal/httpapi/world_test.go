@@ -43,6 +43,8 @@ type world struct {
 	mu    sync.Mutex
 	asked int
 	saved content.Save
+
+	deleted content.Deletion
 }
 
 func (w *world) answer() error {
@@ -68,7 +70,7 @@ func (w *world) Authenticate(_ context.Context, bearer string) (access.Principal
 	if !access.Role(role).Valid() {
 		return access.Principal{}, &content.Error{Code: content.CodeUnauthenticated, Message: "This token is not known."}
 	}
-	token := access.Token{Name: "somebody", Role: access.Role(role)}
+	token := access.Token{ID: "tok_somebody", Name: "somebody", Role: access.Role(role)}
 	if bound {
 		token.Project = ours
 	}
@@ -84,8 +86,8 @@ func (w *world) RecordUse(ctx context.Context, _ access.Principal) error {
 var (
 	project  = content.Project{ID: ours, Name: "Handbook", Seq: 6, CreatedAt: now}
 	document = content.Document{Path: "guide/index.md", Hash: content.HashOf([]byte("# Guide\n")), Size: 8, Type: "text/markdown; charset=utf-8"}
-	draft    = content.Draft{Document: document, Version: 7, Who: "somebody", At: now}
-	release  = content.Release{Project: ours, Number: 6, Message: "Hours", Who: "somebody", At: now, Documents: 1, Destinations: []string{website}}
+	draft    = content.Draft{Document: document, Version: 7, Who: "somebody", WhoID: "tok_somebody", At: now}
+	release  = content.Release{Project: ours, Number: 6, Message: "Hours", Who: "somebody", WhoID: "tok_somebody", At: now, Documents: 1, Destinations: []string{website}}
 	place    = destination.Destination{
 		Project: ours, ID: website, Name: "Website", URL: "https://www.example.com/", State: delivery.SlotActive,
 		HeaderNames: []string{"Authorization"}, Version: 3, CreatedAt: now, UpdatedAt: now,
@@ -115,7 +117,10 @@ func (w *world) PutDocument(_ context.Context, _ string, s content.Save) (conten
 func (w *world) GetDocument(context.Context, string, string) (content.Draft, []byte, error) {
 	return draft, []byte("# Guide\n"), w.answer()
 }
-func (w *world) DeleteDocument(context.Context, string, string, int64, string) error {
+func (w *world) DeleteDocument(_ context.Context, _ string, d content.Deletion) error {
+	w.mu.Lock()
+	w.deleted = d
+	w.mu.Unlock()
 	return w.answer()
 }
 func (w *world) ListDocuments(context.Context, string, string, int) (content.DraftPage, error) {

@@ -16,6 +16,7 @@ const (
 	attrSize         = "size"
 	attrType         = "type"
 	attrWho          = "who"
+	attrWhoID        = "whoId" // absent in what was written before it was recorded
 	attrDeleted      = "deleted"
 	attrMessage      = "message"
 	attrDocuments    = "documents"
@@ -72,10 +73,12 @@ func moveProject(table string, c content.Commit) Write {
 
 // encodeDraft gives a draft's whole item but its key, which holds its path.
 func encodeDraft(d content.Draft) Item {
-	return Item{
+	item := Item{
 		attrHash: Bytes(d.Hash[:]), attrSize: Number(d.Size), attrType: Text(d.Type),
 		attrVersion: Number(d.Version), attrWho: Text(d.Who), attrAt: millis(d.At),
 	}
+	addWhoID(item, d.WhoID)
+	return item
 }
 
 func decodeDraft(item Item) (content.Draft, error) {
@@ -84,28 +87,37 @@ func decodeDraft(item Item) (content.Draft, error) {
 		Document: content.Document{
 			Path: strings.TrimPrefix(a.text(attrSK), prefixDraft), Hash: decodeHash(a, attrHash), Size: a.count(attrSize), Type: a.text(attrType),
 		},
-		Version: a.positive(attrVersion), Who: a.text(attrWho), At: a.time(attrAt),
+		Version: a.positive(attrVersion), Who: a.text(attrWho), WhoID: a.optionalText(attrWhoID), At: a.time(attrAt),
 	}
 	return d, a.faultIn("draft")
 }
 
 // encodeRelease gives a release's whole item but its key.
 func encodeRelease(r content.Release) Item {
-	return Item{
+	item := Item{
 		attrMessage: Text(r.Message), attrWho: Text(r.Who), attrAt: millis(r.At),
 		attrDocuments: Number(r.Documents), attrBytes: Number(r.Bytes), attrManifest: encodeHashes(r.Manifest),
 		attrDestinations: Texts(r.Destinations), attrToken: Text(r.Token), attrRelease: Number(r.Number),
 	}
+	addWhoID(item, r.WhoID)
+	return item
 }
 
 func decodeRelease(project string, item Item) (content.Release, error) {
 	a := &attributes{item: item}
 	r := content.Release{
-		Project: project, Number: a.positive(attrRelease), Message: a.text(attrMessage), Who: a.text(attrWho),
+		Project: project, Number: a.positive(attrRelease), Message: a.text(attrMessage), Who: a.text(attrWho), WhoID: a.optionalText(attrWhoID),
 		At: a.time(attrAt), Documents: a.count(attrDocuments), Bytes: a.count(attrBytes),
 		Manifest: decodeHashes(a, attrManifest), Destinations: a.optionalTexts(attrDestinations), Token: a.text(attrToken),
 	}
 	return r, a.faultIn("release")
+}
+
+// addWhoID adds the id of the token named by attrWho, where it is known.
+func addWhoID(item Item, id string) {
+	if id != "" {
+		item[attrWhoID] = Text(id)
+	}
 }
 
 // encodeUse gives the item of a key's use: it expires by itself.

@@ -3,8 +3,10 @@ package api_test
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +165,91 @@ func TestDocumentsAreSavedReadAndPublishedThroughTheClient(t *testing.T) {
 		}
 		if p := must[*client.Project](t)(c.GetProject(t.Context(), in)); p.Name != "Handbook" || p.NewestRelease.Value != 5 {
 			t.Errorf("the project is %+v", p)
+		}
+	})
+}
+
+func TestTwoTokensOfOneNameAreToldApartInDraftsAndReleases(t *testing.T) {
+	t.Parallel()
+	ways(t, func(t *testing.T, s *stack, over http.RoundTripper, address string) {
+		var clients []*client.Client
+		var ids []string
+		for range 2 {
+			made, plain, err := s.tokens.CreateToken(t.Context(), access.NewToken{Name: "build", Role: access.Admin, AllProjects: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			clients, ids = append(clients, newClient(t, over, address, plain)), append(ids, made.ID)
+		}
+		project := must[*client.Project](t)(clients[0].CreateProject(t.Context(), &client.NewProject{Name: "Handbook"})).ID
+		for i, c := range clients {
+			save(t, c, project, string(rune('a'+i))+".md", "Text")
+			save(t, c, project, "both.md", "Text "+ids[i])
+			params := client.PublishReleaseParams{Project: project, IdempotencyKey: client.NewOptString("key-" + ids[i])}
+			first := must[*client.ReleaseHeaders](t)(c.PublishRelease(t.Context(), client.OptPublish{}, params))
+			if r := first.Response; r.PublishedBy.Value != "build" || r.PublishedByTokenId.Value != ids[i] {
+				t.Errorf("published by %+v %+v, want %s", r.PublishedBy, r.PublishedByTokenId, ids[i])
+			}
+			// A repeat under the other token is answered with who published.
+			again := must[*client.ReleaseHeaders](t)(clients[1-i].PublishRelease(t.Context(), client.OptPublish{}, params))
+			if !again.IdempotentReplayed.Value || !reflect.DeepEqual(again.Response, first.Response) {
+				t.Errorf("a repeat is answered with %+v, the first was %+v", again, first)
+			}
+		}
+
+		saved := map[string]string{}
+		list := must[*client.DocumentPage](t)(clients[0].ListDocuments(t.Context(), client.ListDocumentsParams{Project: project}))
+		for _, d := range list.Documents {
+			if d.SavedBy.Value != "build" {
+				t.Errorf("%s was saved by %q", d.Path, d.SavedBy.Value)
+			}
+			saved[d.Path] = d.SavedByTokenId.Value
+		}
+		if want := map[string]string{"a.md": ids[0], "b.md": ids[1], "both.md": ids[1]}; !maps.Equal(saved, want) {
+			t.Errorf("drafts were saved by %v, want %v", saved, want)
+		}
+		releases := must[*client.ReleasePage](t)(clients[0].ListReleases(t.Context(), client.ListReleasesParams{Project: project}))
+		feed := must[*client.Feed](t)(clients[0].GetFeed(t.Context(), client.GetFeedParams{Project: project}))
+		for _, r := range append(releases.Releases, feed.Releases...) {
+			if r.PublishedByTokenId.Value != ids[r.Number-1] {
+				t.Errorf("release %d was published by %s, want %s", r.Number, r.PublishedByTokenId.Value, ids[r.Number-1])
+			}
+		}
+		if len(releases.Releases) != 2 || len(feed.Releases) != 2 {
+			t.Errorf("%d releases are listed, and %d in the feed", len(releases.Releases), len(feed.Releases))
+		}
+
+		if err := clients[0].DeleteDocument(t.Context(), client.DeleteDocumentParams{Project: project, Path: "both.md"}); err != nil {
+			t.Fatal(err)
+		}
+		deletions := 0
+		scan := &dynamodb.ScanInput{TableName: &s.tables.Content, ConsistentRead: aws.Bool(true)}
+		for _, item := range must[*dynamodb.ScanOutput](t)(s.tables.Client.Scan(t.Context(), scan)).Items {
+			if item["deleted"] == nil {
+				continue
+			}
+			deletions++
+			if by, ok := item["whoId"].(*types.AttributeValueMemberS); !ok || by.Value != ids[0] {
+				t.Errorf("the deletion is recorded as by %v, want %s", item["whoId"], ids[0])
+			}
+		}
+		if deletions != 1 {
+			t.Errorf("%d deletions are recorded", deletions)
+		}
+
+		// What was written before ids were recorded has none, and is read.
+		for _, item := range must[*dynamodb.ScanOutput](t)(s.tables.Client.Scan(t.Context(), scan)).Items {
+			if item["whoId"] == nil {
+				continue
+			}
+			delete(item, "whoId")
+			must[*dynamodb.PutItemOutput](t)(s.tables.Client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.tables.Content, Item: item}))
+		}
+		for _, target := range []string{"/documents", "/releases", "/releases/1"} {
+			answer, text := send(t, over, "GET", address+"/projects/"+project+target, s.token(t, access.Viewer, ""), "")
+			if answer.StatusCode != http.StatusOK || !strings.Contains(text, `edBy":"build"`) || strings.Contains(text, "ByTokenId") {
+				t.Errorf("%s: got %d %s", target, answer.StatusCode, text)
+			}
 		}
 	})
 }

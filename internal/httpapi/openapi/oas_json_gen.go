@@ -2089,9 +2089,15 @@ func (s *Document) encodeFields(e *jx.Encoder) {
 			s.SavedBy.Encode(e)
 		}
 	}
+	{
+		if s.SavedByTokenId.Set {
+			e.FieldStart("savedByTokenId")
+			s.SavedByTokenId.Encode(e)
+		}
+	}
 }
 
-var jsonFieldsNameOfDocument = [7]string{
+var jsonFieldsNameOfDocument = [8]string{
 	0: "path",
 	1: "contentType",
 	2: "size",
@@ -2099,6 +2105,7 @@ var jsonFieldsNameOfDocument = [7]string{
 	4: "etag",
 	5: "savedAt",
 	6: "savedBy",
+	7: "savedByTokenId",
 }
 
 // Decode decodes Document from json.
@@ -2191,6 +2198,16 @@ func (s *Document) Decode(d *jx.Decoder) error {
 				return nil
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"savedBy\"")
+			}
+		case "savedByTokenId":
+			if err := func() error {
+				s.SavedByTokenId.Reset()
+				if err := s.SavedByTokenId.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"savedByTokenId\"")
 			}
 		default:
 			return d.Skip()
@@ -4630,6 +4647,12 @@ func (s *Release) encodeFields(e *jx.Encoder) {
 		}
 	}
 	{
+		if s.PublishedByTokenId.Set {
+			e.FieldStart("publishedByTokenId")
+			s.PublishedByTokenId.Encode(e)
+		}
+	}
+	{
 		e.FieldStart("deliveries")
 		e.ArrStart()
 		for _, elem := range s.Deliveries {
@@ -4639,14 +4662,15 @@ func (s *Release) encodeFields(e *jx.Encoder) {
 	}
 }
 
-var jsonFieldsNameOfRelease = [7]string{
+var jsonFieldsNameOfRelease = [8]string{
 	0: "project",
 	1: "number",
 	2: "message",
 	3: "documents",
 	4: "publishedAt",
 	5: "publishedBy",
-	6: "deliveries",
+	6: "publishedByTokenId",
+	7: "deliveries",
 }
 
 // Decode decodes Release from json.
@@ -4728,8 +4752,18 @@ func (s *Release) Decode(d *jx.Decoder) error {
 			}(); err != nil {
 				return errors.Wrap(err, "decode field \"publishedBy\"")
 			}
+		case "publishedByTokenId":
+			if err := func() error {
+				s.PublishedByTokenId.Reset()
+				if err := s.PublishedByTokenId.Decode(d); err != nil {
+					return err
+				}
+				return nil
+			}(); err != nil {
+				return errors.Wrap(err, "decode field \"publishedByTokenId\"")
+			}
 		case "deliveries":
-			requiredBitSet[0] |= 1 << 6
+			requiredBitSet[0] |= 1 << 7
 			if err := func() error {
 				s.Deliveries = make([]DeliveryLink, 0)
 				if err := d.Arr(func(d *jx.Decoder) error {
@@ -4756,7 +4790,7 @@ func (s *Release) Decode(d *jx.Decoder) error {
 	// Validate required fields.
 	var failures []validate.FieldError
 	for i, mask := range [1]uint8{
-		0b01011111,
+		0b10011111,
 	} {
 		if result := (requiredBitSet[i] & mask) ^ mask; result != 0 {
 			// Mask only required fields and check equality to mask using XOR.

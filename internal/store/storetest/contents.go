@@ -45,6 +45,8 @@ func Contents(t *testing.T, fresh func(t *testing.T) Place) {
 		"ReleasesAreListedNewestFirst":                    (*desk).listsReleases,
 		"ATokenIsReadByItsHashUntilItIsRemoved":           (*desk).keepsTokens,
 		"ATokenOfAMissingProjectIsNotWritten":             (*desk).wantsTheProject,
+		"EachRecordOfANameHasTheIDToo":                    (*desk).recordsIDs,
+		"WhatWasWrittenBeforeIDsWereRecordedIsRead":       (*desk).readsRecordsWithoutIDs,
 		"ADamagedItemIsAnErrorAndNothingElse":             (*desk).readsDamage,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +142,7 @@ func (d *desk) takesIDsOnce(t *testing.T) {
 func draft(path string, version int64) content.Draft {
 	return content.Draft{
 		Document: content.Document{Path: path, Hash: content.HashOf([]byte(path)), Size: version, Type: "text/markdown"},
-		Version:  version, Who: "Ada", At: noon,
+		Version:  version, Who: "Ada", WhoID: "tok_ada", At: noon,
 	}
 }
 
@@ -371,7 +373,7 @@ func (d *desk) release(t *testing.T, key string) content.Commit {
 	read, err := d.contents.Project(t.Context(), prj)
 	must(t, err)
 	c := content.Commit{Read: read, Release: content.Release{
-		Project: prj, Number: read.Seq + 1, Message: "Spring", Who: "Ada", At: noon, Documents: 2, Bytes: 10,
+		Project: prj, Number: read.Seq + 1, Message: "Spring", Who: "Ada", WhoID: "tok_ada", At: noon, Documents: 2, Bytes: 10,
 		Manifest: []content.Hash{{1}, {2}}, Destinations: read.Destinations, Token: rand.Text(),
 	}}
 	if key != "" {
@@ -605,6 +607,83 @@ func (d *desk) wantsTheProject(t *testing.T) {
 }
 
 // readsDamage takes each attribute of each item away and makes it absurd.
+// records are the items of the project that name who wrote them, by sort key.
+func (d *desk) records(t *testing.T) map[string]store.Item {
+	t.Helper()
+	records := map[string]store.Item{}
+	q := store.Query{Table: d.place.Content, PK: store.Text("P#" + prj), From: store.Text(" "), To: store.Text("~")}
+	for {
+		page, err := d.place.Engine.Query(t.Context(), q)
+		must(t, err)
+		for _, item := range page.Items {
+			if sk, ok := item["sk"].(*types.AttributeValueMemberS); ok && item["who"] != nil {
+				records[sk.Value] = item
+			}
+		}
+		if q.After = page.Last; q.After == nil {
+			return records
+		}
+	}
+}
+
+// writesRecords leaves a record of each kind: saves, a deletion, a draft that moved, and a release.
+func (d *desk) writesRecords(t *testing.T) {
+	t.Helper()
+	must(t, d.save(t, "a", 1, 0))
+	must(t, d.save(t, "gone", 1, 0))
+	must(t, d.remove(t, "gone", 2, 1))
+	must(t, d.save(t, "cafe\u0301", 1, 0))
+	must(t, d.contents.ChangeDraft(t.Context(), rand.Text(), content.DraftChange{
+		Project: prj, Draft: draft("caf\u00e9", 2), Over: 1, From: "cafe\u0301",
+	}))
+	must(t, d.commit(t, d.release(t, "k1")))
+}
+
+func (d *desk) recordsIDs(t *testing.T) {
+	d.writesRecords(t)
+	records := d.records(t)
+	// Heads of a and é; saves of a and gone; a deletion of gone; é's first save, its move from there and to here; the release.
+	if len(records) != 9 {
+		t.Errorf("there are %d records: %v", len(records), slices.Sorted(maps.Keys(records)))
+	}
+	for sk, item := range records {
+		if !reflect.DeepEqual(item["whoId"], store.Text("tok_ada")) {
+			t.Errorf("%s has %v", sk, item["whoId"])
+		}
+	}
+}
+
+func (d *desk) readsRecordsWithoutIDs(t *testing.T) {
+	d.writesRecords(t)
+	for sk, item := range d.records(t) {
+		for _, attribute := range []string{"pk", "sk", "whoId"} {
+			delete(item, attribute)
+		}
+		put(t, d.place, store.Key{PK: "P#" + prj, SK: sk}, item)
+	}
+	want := draft("a", 1)
+	want.WhoID = ""
+	got, err := d.oneOf(t, prj, "a")
+	must(t, err)
+	same(t, "a draft without an id", got, want)
+	listed, err := d.contents.ListDrafts(t.Context(), prj, "", 1)
+	must(t, err)
+	same(t, "a list of it", listed, []content.Draft{want})
+	d.lastVersion(t, "gone", 2)
+	r, err := d.contents.Release(t.Context(), prj, 1)
+	if err != nil || r.Who != "Ada" || r.WhoID != "" {
+		t.Errorf("a release without an id is read as %+v (%v)", r, err)
+	}
+
+	// Where no id is known, there is no attribute for it.
+	anonymous := draft("b", 1)
+	anonymous.WhoID = ""
+	must(t, d.contents.ChangeDraft(t.Context(), rand.Text(), content.DraftChange{Project: prj, Draft: anonymous}))
+	if _, there := d.records(t)["DOC#b"]["whoId"]; there {
+		t.Error("an empty id is written")
+	}
+}
+
 func (d *desk) readsDamage(t *testing.T) {
 	must(t, d.save(t, "a", 1, 0))
 	must(t, d.commit(t, d.release(t, "k1")))
@@ -618,8 +697,8 @@ func (d *desk) readsDamage(t *testing.T) {
 		optional []string // attributes that may be missing
 	}{
 		"project": {store.Key{PK: "P#" + prj, SK: "META"}, func() error { _, err := d.contents.Project(t.Context(), prj); return err }, []string{"manifest", "destinations"}},
-		"draft":   {store.Key{PK: "P#" + prj, SK: "DOC#a"}, func() error { _, err := d.oneOf(t, prj, "a"); return err }, nil},
-		"release": {store.Key{PK: "P#" + prj, SK: "REL#000000000001"}, func() error { _, err := d.contents.Release(t.Context(), prj, 1); return err }, []string{"manifest", "destinations"}},
+		"draft":   {store.Key{PK: "P#" + prj, SK: "DOC#a"}, func() error { _, err := d.oneOf(t, prj, "a"); return err }, []string{"whoId"}},
+		"release": {store.Key{PK: "P#" + prj, SK: "REL#000000000001"}, func() error { _, err := d.contents.Release(t.Context(), prj, 1); return err }, []string{"manifest", "destinations", "whoId"}},
 		"use": {
 			store.Key{PK: "P#" + prj, SK: "IDEM#" + content.HashOf([]byte("k1")).String()},
 			func() error { _, err := d.contents.Use(t.Context(), prj, "k1"); return err }, nil,
