@@ -130,8 +130,8 @@ const (
 	itemsKept    = 3_000 // bytes that a publish with one delivery leaves in the tables
 )
 
-// priceList has the prices that differ from us-east-1's. From AWS's price lists;
-// they cannot be looked up where this is made.
+// priceList has the prices that differ from us-east-1's. AWS's price lists could not
+// be reached when they were written: they are to be compared before they are relied on.
 type priceList struct {
 	name                                              string
 	write, read, storage, backup, rest, logs, compute float64 // compute: times us-east-1's
@@ -354,7 +354,7 @@ cost their storage and the key's %.2f until they are deleted.
 	for _, r := range regions {
 		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f |\n", r.name, r.in(bills[0]), r.in(idle(alarms)), r.storage+r.backup)
 	}
-	b.WriteString("\nThe prices stand in `bench/cost.go`, by region, and come from AWS's lists; look them up before you rely on a cent.\n")
+	b.WriteString("\nThe prices are in `bench/cost.go`, by region. Those of regions other than us-east-1 were **not** compared with AWS's price\nlists, which could not be reached: compare them before you rely on a cent.\n")
 	u := all[0]
 	writes := u.PublishWrite + u.DeliveryWrite
 	const busy = 0.7
