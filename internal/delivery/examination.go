@@ -113,7 +113,7 @@ func (e examined) name() Finding {
 	}
 	switch {
 	case e.Failure == egress.FailureBlocked:
-		return bad(c, "The host leads to an address that is not public, so nothing was opened.")
+		return bad(c, "Nothing was opened: %s. %s", blocked(string(e.Detail)), blockedHint(string(e.Detail)))
 	case e.Failure != egress.FailureDNS:
 		return e.notReached(c)
 	}
@@ -135,7 +135,7 @@ func (e examined) connection() Finding {
 	}
 	switch {
 	case e.Failure == egress.FailureBlocked && len(e.Steps) > 0: // judged once more when it was dialled
-		return bad(c, "The host leads to an address that is not public, so nothing was opened.")
+		return bad(c, "Nothing was opened: %s. %s", blocked(string(e.Detail)), blockedHint(string(e.Detail)))
 	case e.Failure != egress.FailureConnect:
 		return e.notReached(c)
 	}

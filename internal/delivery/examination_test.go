@@ -81,6 +81,8 @@ func TestAnExaminationSaysWhatItFound(t *testing.T) {
 		{"nothing to mend", answered(204), "++++++", "good until 2026-05-08, for 60 days"},
 		{"blocked before the lookup", broke("", egress.FailureBlocked, ""), "!.....", "not public"},
 		{"blocked when it was dialled", broke(egress.StepLookup, egress.FailureBlocked, ""), "+!....", "not public"},
+		{"our own API", broke("", egress.FailureBlocked, egress.DetailOwnAPI), "!.....", "own API. Give the destination the receiver's address"},
+		{"a port that is not called", broke("", egress.FailureBlocked, egress.DetailNotAllowed), "!.....", "scheme, port or form"},
 		{"no such name", broke("", egress.FailureDNS, egress.DetailNoSuchName), "!.....", "no such host name"},
 		{"a name without addresses", broke("", egress.FailureDNS, egress.DetailNoAddress), "!.....", "leads to no address"},
 		{"a slow lookup", broke("", egress.FailureDNS, egress.DetailTimeout), "!.....", "in time"},

@@ -17,7 +17,7 @@ const (
 	ClassBadAnswer   Class = "bad answer"         // an answer that breaks off or is malformed
 	ClassNotHTTP     Class = "not HTTP"           // an answer in another protocol
 	ClassLongHeaders Class = "headers too large"  // more than is read
-	ClassBlocked     Class = "blocked"            // the address is not public
+	ClassBlocked     Class = "blocked"            // the address is not public, or not one that is called
 	ClassSealed      Class = "sealed for another" // what is stored does not open for this address; nothing was sent
 	ClassOurs        Class = "ours"               // our own fault: not a try
 	ClassUnknown     Class = "unknown"            // settled: the outcome was lost

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"colophon/internal/egress"
 )
 
 // Timeline tells a delivery's story in sentences: what happened, what happens
@@ -86,8 +88,11 @@ func (d Delivery) failed() []string {
 		return []string{ended(d) + "Failed: the receiver says that it is gone (410), so the destination was paused.",
 			"Check the address, resume the destination, then redeliver the current release."}
 	case Reason(ClassBlocked):
-		return []string{ended(d) + "Failed: the address is not a public one, so nothing was sent.",
-			"Give the destination an address that leads to a public host."}
+		detail := ""
+		if len(d.Attempts) > 0 {
+			detail = d.Attempts[len(d.Attempts)-1].Detail
+		}
+		return []string{ended(d) + fmt.Sprintf("Failed: %s, so nothing was sent.", blocked(detail)), blockedHint(detail)}
 	case Reason(ClassSealed):
 		return []string{ended(d) + "Failed: what is stored for this destination is sealed for another address or destination, so nothing was sent.",
 			sealedHint, "When that is done, redeliver it."}
@@ -158,13 +163,35 @@ func (a Attempt) ending() string {
 	case ClassLongHeaders:
 		return "the answer's headers were too large."
 	case ClassBlocked:
-		return "the address is not a public one; nothing was sent."
+		return blocked(a.Detail) + "; nothing was sent."
 	case ClassSealed:
 		return "what is stored for this destination is sealed for another address or destination; nothing was sent."
 	case ClassUnknown:
 		return "its outcome is not known: the sender was interrupted."
 	}
 	return string(a.Class) + detail + "."
+}
+
+// blocked says why an address was not called, without naming it.
+func blocked(detail string) string {
+	switch egress.Detail(detail) {
+	case egress.DetailOwnAPI:
+		return "the address is Colophon's own API"
+	case egress.DetailNotAllowed:
+		return "the address has a scheme, port or form that is not called"
+	}
+	return "the address is not public"
+}
+
+// blockedHint says what a person does about it.
+func blockedHint(detail string) string {
+	switch egress.Detail(detail) {
+	case egress.DetailOwnAPI:
+		return "Give the destination the receiver's address."
+	case egress.DetailNotAllowed:
+		return "Give the destination an address that starts with https:// and has no port."
+	}
+	return "Give the destination an address that leads to a public host."
 }
 
 // sealedHint holds for headers, whose record was changed without them, and for a
@@ -177,6 +204,8 @@ func (a Attempt) hint() string {
 	switch a.Class {
 	case ClassSealed:
 		return sealedHint
+	case ClassBlocked:
+		return blockedHint(a.Detail)
 	case ClassRefused:
 		return refusedHint(a.Status)
 	case ClassUnavailable:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"colophon/internal/delivery"
+	"colophon/internal/egress"
 )
 
 func TestATimelineRoundsTheWaitsThatItTells(t *testing.T) {
@@ -45,6 +46,25 @@ func TestADeliveryThatCannotBeReadSaysWhatToDoWhereItsDestinationIsDamagedToo(t 
 	for _, advice := range []string{"Publish again", "remove the destination and add it again"} {
 		if !strings.Contains(story, advice) {
 			t.Errorf("it does not say %q:\n%s", advice, story)
+		}
+	}
+}
+
+func TestADeliveryThatWasBlockedSaysWhy(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 9, 7, 7, 6, 0, time.UTC)
+	for detail, says := range map[egress.Detail][2]string{
+		egress.DetailNone:       {"the address is not public", "an address that leads to a public host"},
+		egress.DetailOwnAPI:     {"the address is Colophon's own API", "Give the destination the receiver's address."},
+		egress.DetailNotAllowed: {"the address has a scheme, port or form that is not called", "starts with https:// and has no port"},
+	} {
+		d := delivery.Delivery{
+			Status: delivery.Failed, Reason: delivery.Reason(delivery.ClassBlocked), CreatedAt: now, EndedAt: now, Numbered: 1, Tries: 1,
+			Attempts: []delivery.Attempt{{Number: 1, Round: 1, At: now, Class: delivery.ClassBlocked, Detail: string(detail), Received: delivery.NotReceived}},
+		}
+		story := strings.Join(delivery.Timeline(d, false, now), "\n")
+		if !strings.Contains(story, "Failed: "+says[0]+", so nothing was sent.") || !strings.Contains(story, says[1]) || strings.Count(story, says[0]) != 2 {
+			t.Errorf("%q: it says:\n%s", detail, story)
 		}
 	}
 }

@@ -147,6 +147,21 @@ func (c *Client) Probe(ctx context.Context, request Request) Result {
 	return c.attempt(ctx, request, false)
 }
 
+// whyBlocked is the kind of parse's refusal: none for a host that is not a public one, as where its lookup says so.
+func whyBlocked(err error) Detail {
+	var refusal *Refusal
+	if !errors.As(err, &refusal) {
+		return DetailNotAllowed
+	}
+	switch refusal.Code {
+	case "own-api":
+		return DetailOwnAPI
+	case "not-public", "reserved-name":
+		return DetailNone
+	}
+	return DetailNotAllowed
+}
+
 func (c *Client) attempt(parent context.Context, request Request, send bool) (result Result) {
 	start := c.clock()
 	step := start
@@ -159,7 +174,7 @@ func (c *Client) attempt(parent context.Context, request Request, send bool) (re
 
 	target, err := c.dialer.policy.parse(request.URL)
 	if err != nil {
-		return Result{Failure: FailureBlocked}
+		return Result{Failure: FailureBlocked, Detail: whyBlocked(err)}
 	}
 	wire, err := request.wire(target)
 	if err != nil || request.NotAfter.IsZero() {

@@ -42,6 +42,8 @@ const (
 	DetailAlert           Detail = "alert"            // tls: the receiver refused us, for a client certificate perhaps
 	DetailClosed          Detail = "closed"           // connect, tls: closed by the receiver before it was done
 	DetailProtocol        Detail = "protocol"         // tls: no common version or method
+	DetailOwnAPI          Detail = "own-api"          // blocked: the target is this system's own API
+	DetailNotAllowed      Detail = "not-allowed"      // blocked: the target's scheme, port or form is none that is called here
 )
 
 // StepName names a step of an attempt. Its values are stable.

@@ -392,7 +392,7 @@ func TestTheSystemsOwnAPIIsNotCalledWhateverIsStored(t *testing.T) {
 	}
 	for _, address := range []string{"https://abc123.execute-api.eu-west-1.amazonaws.com/v1", "https://colophon.example.com/v1"} {
 		result := client.Send(t.Context(), egress.Request{URL: address, NotAfter: time.Now().Add(time.Minute)})
-		if result.Failure != egress.FailureBlocked || result.MayHaveBeenReceived {
+		if result.Failure != egress.FailureBlocked || result.Detail != egress.DetailOwnAPI || result.MayHaveBeenReceived {
 			t.Errorf("%s: %+v", address, result)
 		}
 	}
