@@ -21,7 +21,7 @@ type Limits struct {
 
 // DefaultLimits are those that hold where nothing else is configured.
 func DefaultLimits() Limits {
-	return Limits{Destination: ratelimit.PerMinute(10, 1), Origin: ratelimit.PerMinute(60, 10)}
+	return Limits{Destination: ratelimit.PerMinute(10, 1), Origin: ratelimit.PerMinute(40, 10)}
 }
 
 func (l Limits) validate() error {

@@ -84,7 +84,7 @@ func ReadAPI(getenv func(string) string) (API, error) {
 		AllowsLoopback: r.loopback(stage),
 
 		DestinationLimit: r.limit("DESTINATION_SEND_BURST", 10, "DESTINATION_SENDS_PER_MINUTE", 1),
-		OriginLimit:      r.limit("ORIGIN_SEND_BURST", 60, "ORIGIN_SENDS_PER_MINUTE", 10),
+		OriginLimit:      r.limit("ORIGIN_SEND_BURST", 40, "ORIGIN_SENDS_PER_MINUTE", 10),
 		PublishLimit:     r.limit("PUBLISH_BURST", 60, "PUBLISHES_PER_MINUTE", 60), ProjectContentLimit: r.positive("PROJECT_CONTENT_LIMIT", 10),
 		TokenLimit: r.limit("TOKEN_REQUEST_BURST", 2000, "TOKEN_REQUESTS_PER_MINUTE", 600),
 	}

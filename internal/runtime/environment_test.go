@@ -38,7 +38,7 @@ func TestEachFunctionReadsItsEnvironment(t *testing.T) {
 	if want := (runtime.API{
 		Stage: runtime.Staging, ContentTable: "colophon-content", DeliveryTable: "colophon-delivery",
 		SealingKey: complete["SEALING_KEY_ID"], PublicAddress: "https://colophon.example/base", AllowsLoopback: true,
-		DestinationLimit: ratelimit.PerMinute(10, 1), OriginLimit: ratelimit.PerMinute(60, 10),
+		DestinationLimit: ratelimit.PerMinute(10, 1), OriginLimit: ratelimit.PerMinute(40, 10),
 		PublishLimit: ratelimit.PerMinute(7, 8), ProjectContentLimit: 9,
 		TokenLimit: ratelimit.PerMinute(7, 600), // the one is set, the other is the usual one
 	}); err != nil || api != want {
