@@ -249,11 +249,107 @@ def test_one_role_may_seal_and_another_open_within_the_encryption_context(stack:
         assert is_refused(opener.decrypt, CiphertextBlob=sealed, EncryptionContext=other), other
 
 
-def test_the_sealed_value_opens_in_its_own_context_only(stack: Stack) -> None:
+def sealed_for(purpose: str, *names: str) -> dict[str, Any]:
+    """The template's condition for what is sealed for a purpose: exactly these names in the encryption context."""
+    return {
+        "Null": {f"kms:EncryptionContext:{name}": "false" for name in names},
+        "StringEquals": {"kms:EncryptionContext:purpose": purpose},
+        "ForAllValues:StringEquals": {"kms:EncryptionContextKeys": [*names, "purpose"]},
+    }
+
+
+DESTINATION = {"project": "p1", "destination": "d1"}
+FOR_SECRETS = {**DESTINATION, "purpose": "secret"}
+FOR_HEADERS = {**DESTINATION, "purpose": "headers", "origin": "https://hooks.example.com"}
+SECRETS_AND_HEADERS = (
+    sealed_for("secret", "project", "destination"),
+    sealed_for("headers", "project", "destination", "origin"),
+)
+MISFITS: list[tuple[str, dict[str, str]]] = [
+    ("the context of older versions", DESTINATION),
+    ("an unknown purpose", {**DESTINATION, "purpose": "other"}),
+    ("a secret with an origin", {**FOR_SECRETS, "origin": "https://hooks.example.com"}),
+    ("headers without an origin", {**DESTINATION, "purpose": "headers"}),
+    ("a secret of no destination", {"project": "p1", "purpose": "secret"}),
+    ("headers of no project", {"destination": "d1", "purpose": "headers", "origin": "https://hooks.example.com"}),
+    ("a name too many", {**FOR_HEADERS, "more": "x"}),
+]
+
+
+def test_secrets_and_headers_are_sealed_and_opened_each_in_the_context_of_its_purpose(stack: Stack, make_role: Any) -> None:
+    key = stack.outputs["KeyArn"]
+    sealer = make_role(*(allow("kms:Encrypt", key, Condition=one) for one in SECRETS_AND_HEADERS)).client("kms")
+    opener = make_role(*(allow("kms:Decrypt", key, Condition=one) for one in SECRETS_AND_HEADERS)).client("kms")
+    for context in (FOR_SECRETS, FOR_HEADERS):
+        sealed = sealer.encrypt(KeyId=key, Plaintext=b"value", EncryptionContext=context)["CiphertextBlob"]
+        assert opener.decrypt(KeyId=key, CiphertextBlob=sealed, EncryptionContext=context)["Plaintext"] == b"value"
+        assert is_refused(sealer.decrypt, CiphertextBlob=sealed, EncryptionContext=context)
+        assert is_refused(opener.encrypt, KeyId=key, Plaintext=b"x", EncryptionContext=context)
+
+
+@pytest.mark.parametrize("context", [row[1] for row in MISFITS], ids=[row[0] for row in MISFITS])
+def test_a_context_of_no_purpose_is_refused(stack: Stack, make_role: Any, context: dict[str, str]) -> None:
+    key, kms = stack.outputs["KeyArn"], stack.client("kms")
+    role = make_role(*(allow(["kms:Encrypt", "kms:Decrypt"], key, Condition=one) for one in SECRETS_AND_HEADERS)).client("kms")
+    sealed = kms.encrypt(KeyId=key, Plaintext=b"value", EncryptionContext=context)["CiphertextBlob"]
+    assert is_refused(role.encrypt, KeyId=key, Plaintext=b"x", EncryptionContext=context)
+    assert is_refused(role.decrypt, KeyId=key, CiphertextBlob=sealed, EncryptionContext=context)
+
+
+@pytest.mark.parametrize(
+    ("sealed_under", "opened_under"),
+    [
+        (DESTINATION, {**DESTINATION, "project": "p2"}),
+        (DESTINATION, FOR_SECRETS),
+        (FOR_SECRETS, DESTINATION),
+        (FOR_SECRETS, {**FOR_SECRETS, "destination": "d2"}),
+        (FOR_SECRETS, FOR_HEADERS),
+        (FOR_HEADERS, {**FOR_HEADERS, "purpose": "secret"}),
+        (FOR_HEADERS, {**FOR_HEADERS, "origin": "https://hooks.example.com:8443"}),
+        (FOR_HEADERS, {**FOR_HEADERS, "origin": "https://elsewhere.example.com"}),
+        (FOR_HEADERS, {name: value for name, value in FOR_HEADERS.items() if name != "origin"}),
+    ],
+    ids=["project", "older to newer", "newer to older", "destination", "secret as headers", "headers as secret", "port", "host", "no origin"],
+)
+def test_the_sealed_value_opens_in_its_own_context_only(
+    stack: Stack, sealed_under: dict[str, str], opened_under: dict[str, str]
+) -> None:
     kms, key = stack.client("kms"), stack.outputs["KeyArn"]
-    sealed = kms.encrypt(KeyId=key, Plaintext=b"secret", EncryptionContext={"project": "p1"})["CiphertextBlob"]
+    sealed = kms.encrypt(KeyId=key, Plaintext=b"secret", EncryptionContext=sealed_under)["CiphertextBlob"]
+    assert kms.decrypt(CiphertextBlob=sealed, EncryptionContext=sealed_under)["Plaintext"] == b"secret"
     with pytest.raises(kms.exceptions.InvalidCiphertextException):
-        kms.decrypt(CiphertextBlob=sealed, EncryptionContext={"project": "p2"})
+        kms.decrypt(CiphertextBlob=sealed, EncryptionContext=opened_under)
+
+
+LEAVE_SETTINGS_ALONE = {"ForAnyValue:StringEquals": {"dynamodb:Attributes": ["url", "secret", "seal"]}}
+
+
+def test_attributes_that_a_policy_denies_are_refused_in_single_writes_and_in_each_of_a_transaction(
+    stack: Stack, make_role: Any
+) -> None:
+    table, arn = stack.resources["Table"], stack.outputs["TableArn"]
+    deny = {"Effect": "Deny", "Action": "dynamodb:UpdateItem", "Resource": arn, "Condition": LEAVE_SETTINGS_ALONE}
+    dynamodb = make_role(allow("dynamodb:*", arn), deny).client("dynamodb")
+    value = {":v": {"S": "https://elsewhere.example.com"}}
+
+    def update(expression: str, **more: Any) -> dict[str, Any]:
+        return {"TableName": table, "Key": item("P#1"), "UpdateExpression": expression, "ExpressionAttributeValues": value, **more}
+
+    free = update("SET note = :v")
+    denied = [
+        update("SET url = :v"),
+        update("SET note = :v, #u = :v", ExpressionAttributeNames={"#u": "url"}),
+        update("SET note = :v REMOVE secret"),
+        update("SET note = :v", ConditionExpression="attribute_not_exists(#u)", ExpressionAttributeNames={"#u": "url"}),
+        update("SET #s.headers = :v", ExpressionAttributeNames={"#s": "seal"}),
+    ]
+    assert not is_refused(dynamodb.update_item, **free)
+    assert not is_refused(dynamodb.transact_write_items, TransactItems=[{"Update": {**free, "Key": item("P#2")}}])
+    for one in denied:
+        assert is_refused(dynamodb.update_item, **one), one
+        assert is_refused(dynamodb.transact_write_items, TransactItems=[{"Update": {**free, "Key": item("P#2")}}, {"Update": one}]), one
+    put = {"TableName": table, "Item": {**item("P#3"), "url": {"S": "x"}}}  # the Deny is of another action
+    assert not is_refused(dynamodb.transact_write_items, TransactItems=[{"Put": put}, {"Update": free}])
 
 
 def test_the_keys_policy_has_a_say(stack: Stack, make_role: Any) -> None:
