@@ -1,13 +1,17 @@
 package content_test
 
 import (
+	"context"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"colophon/internal/content"
+	"colophon/internal/store"
+	"colophon/internal/store/storetest"
 )
 
 func TestTheSameKeyAndRequestGetTheSameAnswer(t *testing.T) {
@@ -115,5 +119,58 @@ func TestKeysOfTwoProjectsAreTwo(t *testing.T) {
 	p, err := w.Publish(t.Context(), other.ID, content.PublishRequest{IdempotencyKey: "k1", Force: true, Message: "Two"})
 	if err != nil || p.Replayed || p.Number != 1 {
 		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+// lateKeys shows no key's use to a read: a transaction's items are seen one by
+// one, and the project's can be seen before it.
+type lateKeys struct{ store.Engine }
+
+func (l lateKeys) Get(ctx context.Context, table string, k store.Key) (store.Item, error) {
+	if strings.HasPrefix(k.SK, "IDEM#") {
+		return nil, nil
+	}
+	return l.Engine.Get(ctx, table, k)
+}
+
+func TestARepeatIsReplayedWhoseKeyDoesNotReadAsUsedYet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.save("start.md", "Hello")
+	first := w.publish(content.PublishRequest{IdempotencyKey: "k1"})
+	w.faulty.Engine = lateKeys{w.engine}
+	p, err := w.Publish(t.Context(), w.project, content.PublishRequest{IdempotencyKey: "k1"})
+	if err != nil || !p.Replayed || p.Number != first.Number {
+		t.Errorf("got %+v, %v; want release %d again", p, err, first.Number)
+	}
+}
+
+func TestNothingToPublishIsAnsweredForTheProjectAsItIsWithTheKey(t *testing.T) {
+	t.Parallel()
+	for other, want := range map[string]content.Code{"k2": "", "k3": content.CodeNothingToPublish} {
+		t.Run("while "+other+" is published", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.save("start.md", "Hello")
+			w.publish(content.PublishRequest{IdempotencyKey: "k1"})
+			checks := 0
+			w.faulty.Choose = func(writes []store.Write) storetest.Fault {
+				if !writes[0].Check {
+					return storetest.None
+				}
+				if checks++; checks == 1 { // the project was read; now it moves
+					w.save("more.md", "More")
+					w.publish(content.PublishRequest{IdempotencyKey: other})
+				}
+				return storetest.None
+			}
+			p, err := w.Publish(t.Context(), w.project, content.PublishRequest{IdempotencyKey: "k2"})
+			if code(t, err) != want || err == nil && (!p.Replayed || p.Number != 2) {
+				t.Errorf("got %+v, %v; want %q", p, err, want)
+			}
+			if want != "" && checks != 2 {
+				t.Errorf("%d checks, want 2: the project had moved", checks)
+			}
+		})
 	}
 }

@@ -114,11 +114,12 @@ func (s *Service) try(ctx context.Context, t *retry.Loop, pub publication, read 
 	}
 	parts := cut(documents(drafts))
 	if refusal := pub.worthless(*read, drafts, parts); refusal != nil {
-		return Release{}, nil, s.unlessUsed(ctx, pub, refusal)
+		moved, err := s.unlessUsed(ctx, pub, *read, refusal)
+		return Release{}, moved, err
 	}
 	full, wait := s.c.Publishes.Take(read.PublishesFull, s.now())
 	if wait > 0 {
-		return Release{}, nil, s.unlessUsed(ctx, pub, s.publishedTooOften(wait))
+		return Release{}, nil, s.unlessReadAsUsed(ctx, pub, s.publishedTooOften(wait))
 	}
 	if err := s.putParts(ctx, pub.project, parts, read.Manifest); err != nil {
 		return Release{}, nil, err
@@ -168,8 +169,30 @@ func (s *Service) publishedTooOften(wait time.Duration) *Error {
 }
 
 // unlessUsed gives a refusal, but not before the key was looked up: a repeat
-// gets the answer of the first.
-func (s *Service) unlessUsed(ctx context.Context, pub publication, refusal *Error) error {
+// gets the answer of the first. A transaction's items are not seen all at once, and
+// the project can show a release whose key does not read as used yet; so both are
+// compared in one transaction. moved is the project as it is, where it was not as read.
+func (s *Service) unlessUsed(ctx context.Context, pub publication, read Project, refusal *Error) (moved *Project, err error) {
+	if pub.IdempotencyKey == "" {
+		return nil, refusal
+	}
+	err = s.c.Store.CheckUnused(ctx, read, pub.IdempotencyKey, s.now())
+	var refused *Refusal
+	switch {
+	case err == nil:
+		return nil, refusal
+	case errors.As(err, &refused) && refused.Use != nil:
+		return nil, &usedError{*refused.Use}
+	case refused != nil:
+		return refused.Project, err
+	}
+	return nil, err
+}
+
+// unlessReadAsUsed is for a refusal that ends by waiting, and of which many come at
+// once: it reads and writes no units. A key that does not read as used yet is
+// answered the next time.
+func (s *Service) unlessReadAsUsed(ctx context.Context, pub publication, refusal *Error) error {
 	if pub.IdempotencyKey == "" {
 		return refusal
 	}

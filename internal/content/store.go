@@ -83,6 +83,9 @@ type Releases interface {
 	Commit(ctx context.Context, token string, c Commit) error
 	// Use reads what a key was used for; ErrMissing.
 	Use(ctx context.Context, project, key string) (Use, error)
+	// CheckUnused returns nil where, at one moment, the project was as read and the
+	// key free at that time; *Refusal, ErrUnavailable. It writes nothing.
+	CheckUnused(ctx context.Context, read Project, key string, at time.Time) error
 	// Release reads a release; ErrMissing.
 	Release(ctx context.Context, project string, number int64) (Release, error)
 	// ListReleases reads up to limit releases below a number, newest first; 0: from the newest.

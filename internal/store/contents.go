@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -258,7 +259,7 @@ func (s *Contents) Commit(ctx context.Context, token string, c content.Commit) e
 		use = len(writes)
 		writes = append(writes, Write{
 			Table: s.table, Key: useKey(project, c.Use.Key), Put: encodeUse(c.Use),
-			If: Any(Absent(At(attrPK)), Less(At(attrExpiresAt), seconds(r.At))),
+			If: unused(r.At),
 		})
 	}
 	for _, d := range c.Deliveries {
@@ -324,6 +325,32 @@ func whyRefused(c content.Commit, reasons []Reason, use int, token string) (refu
 		}
 	}
 	return refusal, false
+}
+
+// CheckUnused compares the project and the key in one transaction: reads of one
+// and then of the other could meet a publish that is visible in part. The call has no
+// token of ours, as a repeat under the same one would not look again.
+func (s *Contents) CheckUnused(ctx context.Context, read content.Project, key string, at time.Time) error {
+	writes := []Write{
+		{Table: s.table, Key: metaKey(read.ID), Check: true, If: Equal(At(attrVersion), Number(read.Version))},
+		{Table: s.table, Key: useKey(read.ID, key), Check: true, If: unused(at)},
+	}
+	err := s.engine.Transact(ctx, "", writes)
+	if refused := AsRefused(err); refused != nil && len(refused.Reasons) == len(writes) {
+		reasons := []Reason{refused.Reasons[0], {}, refused.Reasons[1]} // as a commit's
+		refusal, _ := whyRefused(content.Commit{Read: read}, reasons, 2, "")
+		return fmt.Errorf("check that a key is unused: %w", refusal)
+	}
+	err = contentFault("check that a key is unused", err)
+	if errors.Is(err, content.ErrUnknown) { // it would have written nothing
+		return fmt.Errorf("check that a key is unused: %w", content.ErrUnavailable)
+	}
+	return err
+}
+
+// unused holds where a key was never used, or its use has expired.
+func unused(at time.Time) Condition {
+	return Any(Absent(At(attrPK)), Less(At(attrExpiresAt), seconds(at)))
 }
 
 // Use reads what an idempotency key was used for.
