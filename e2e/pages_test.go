@@ -54,7 +54,7 @@ func typeCommand(t *testing.T, c checked.Command, r *receiver) {
 	}
 	text = filledIn.ReplaceAllString(text, "")
 	for _, fill := range []struct{ placeholder, value string }{
-		{"https://www.example.com/hook", r.URL}, {"$PROJECT", p.id}, {"PROJECT", p.id}, {"DESTINATION", p.hooks[0]}, {"RELEASE", "1"},
+		{"https://www.example.com/hook", r.URL}, {"$PROJECT", p.id}, {"PROJECT", p.id}, {"$DESTINATION", p.hooks[0]}, {"DESTINATION", p.hooks[0]}, {"RELEASE", "1"},
 	} {
 		text = strings.ReplaceAll(text, fill.placeholder, fill.value)
 	}

@@ -25,6 +25,11 @@ func (l Limit) Validate() error {
 	return nil
 }
 
+// clockTolerance is by how much clocks may differ before a state counts as wrong. It
+// is far above what differs between hosts that are used, so that two of them cannot
+// correct each other's states for free calls.
+const clockTolerance = time.Minute
+
 // Take takes one call. Full is the limit's state: the instant at which the whole
 // burst is available again; zero where nothing was taken yet. It returns the
 // state to store, or, where the limit is exhausted, full as it was and how long
@@ -35,8 +40,11 @@ func (l Limit) Take(full, now time.Time) (next time.Time, wait time.Duration) {
 	switch {
 	case full.Before(now):
 		from = now
-	case full.Sub(now) > refill: // stored under a larger limit, or by a clock that was ahead
-		from = now.Add(refill)
+	case full.Sub(now) > refill+clockTolerance:
+		// Stored under a larger limit, or by a clock that was far ahead. The call is
+		// allowed, because only an allowed call is stored: refusing would keep the
+		// state, and refuse everybody until that instant.
+		return now.Add(refill), 0
 	}
 	next = from.Add(l.Every)
 	if over := next.Sub(now) - refill; over > 0 {

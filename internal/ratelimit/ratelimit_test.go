@@ -75,12 +75,25 @@ func TestAnUnusedLimitDoesNotSaveMoreThanItsBurst(t *testing.T) {
 	}
 }
 
-func TestAStateFarAheadRefusesForNoLongerThanOneInterval(t *testing.T) {
+func TestAStateFarAheadIsCorrectedByTheNextCall(t *testing.T) {
 	t.Parallel()
-	for _, ahead := range []time.Duration{10*time.Minute + 1, time.Hour, 1 << 62} {
-		if _, wait := ten.Take(noon.Add(ahead), noon); wait != time.Minute {
-			t.Errorf("%v ahead: wait %v", ahead, wait)
+	refill := 10 * time.Minute
+	for _, ahead := range []time.Duration{refill + time.Minute + 1, time.Hour, 1 << 62} {
+		next, wait := ten.Take(noon.Add(ahead), noon)
+		if wait != 0 || !next.Equal(noon.Add(refill)) {
+			t.Errorf("%v ahead: wait %v, then full at %v", ahead, wait, next)
 		}
+		if _, wait := ten.Take(next, noon); wait != time.Minute {
+			t.Errorf("%v ahead: the call after it waits %v", ahead, wait)
+		}
+	}
+}
+
+func TestAStateThatAnotherHostsClockExplainsIsKept(t *testing.T) {
+	t.Parallel()
+	full := noon.Add(10*time.Minute + time.Second) // exhausted by a host that is a second ahead
+	if same, wait := ten.Take(full, noon); wait != time.Minute+time.Second || !same.Equal(full) {
+		t.Errorf("wait %v, full at %v", wait, same)
 	}
 }
 
