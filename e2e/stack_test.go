@@ -1,4 +1,4 @@
-//go:build stack
+//go:build stack || restore
 
 package e2e_test
 

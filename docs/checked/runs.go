@@ -107,10 +107,11 @@ var Runs = map[string]Run{
 	"make lint":                           {ByCI, "make lint"},
 	"make deploy ARCHITECTURE=x86_64":     {Where: ByAWS},
 	"go run ./deploy/pair .aws-sam/build": {ByCI, "go run ./deploy/pair .aws-sam/build"},
-	"colophon restore prepare --content-table … --delivery-table …": {Where: ByAWS},
-	"aws lambda delete-function-concurrency":                        {Where: ByAWS},
-	"aws dynamodb describe-table --table-name …":                    {Where: ByAWS},
-	"aws dynamodb delete-table --table-name …":                      {Where: ByAWS},
-	"aws kms schedule-key-deletion --key-id …":                      {Where: ByAWS},
-	"sam logs --cw-log-group /colophon/<stack>/api":                 {Where: ByAWS},
+	"colophon restore prepare --content-table … --delivery-table …": {ByCI, "make test-restore"}, // e2e/restore_test.go
+	"make test-restore":                             {ByCI, "make test-restore"},
+	"aws lambda delete-function-concurrency":        {Where: ByAWS},
+	"aws dynamodb describe-table --table-name …":    {Where: ByAWS},
+	"aws dynamodb delete-table --table-name …":      {Where: ByAWS},
+	"aws kms schedule-key-deletion --key-id …":      {Where: ByAWS},
+	"sam logs --cw-log-group /colophon/<stack>/api": {Where: ByAWS},
 }

@@ -29,7 +29,7 @@ def install_colophon() -> None:
     import atexit
     import tempfile
 
-    from colophon_localstack import authorization, callers, endpoints, engine, gateway, mends, pollers, updates
+    from colophon_localstack import authorization, callers, conditions, endpoints, engine, gateway, mends, pollers, updates
     from colophon_localstack.environments import ENVIRONMENTS
 
     # Functions' code is unpacked there, where no other user of the machine can put anything. (LocalStack takes TMPDIR
@@ -38,6 +38,7 @@ def install_colophon() -> None:
     mends.install()
     gateway.install()
     callers.install()
+    conditions.install()
     updates.install()
     engine.install(on_write=pollers.WRITES.tell)
     pollers.install()

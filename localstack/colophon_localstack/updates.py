@@ -92,6 +92,8 @@ def replace_what_can_only_be_made_anew() -> None:
     execute = ChangeSetModelExecutor._execute_resource_change
 
     def execute_change(executor: ChangeSetModelExecutor, name: str, before: Any, after: Any) -> None:
+        if not is_nothing(before) and is_nothing(after) and not was_made(executor, name):
+            return  # its creation failed, or was never begun
         if not is_nothing(before) and not is_nothing(after) and before.resource_type == after.resource_type:
             provider = executor.resource_provider_executor.try_load_resource_provider(after.resource_type)
             given_once = names_of(provider.SCHEMA.get("createOnlyProperties")) if provider else set()
@@ -100,6 +102,10 @@ def replace_what_can_only_be_made_anew() -> None:
         execute(executor, name, before, after)
 
     ChangeSetModelExecutor._execute_resource_change = execute_change
+
+
+def was_made(executor: ChangeSetModelExecutor, name: str) -> bool:
+    return "PhysicalResourceId" in executor._before_resolved_resources.get(name, {})
 
 
 def names_of(paths: Iterable[str] | None) -> set[str]:
@@ -114,7 +120,13 @@ def update_or_fail() -> None:
         if payload["action"] not in ("Modify", "Dynamic"):
             event = execute_action(executor, provider, payload)
             if payload["action"] == "Add" and event.status is OperationStatus.SUCCESS:
-                complete(request_of(executor, payload), event)
+                request = request_of(executor, payload)
+                try:
+                    complete(request, event)
+                except Exception:  # the stack will not know of what was made so far
+                    request.previous_state = request.desired_state = {**request.desired_state, **event.resource_model}
+                    provider.delete(request)
+                    raise
             return event
         request = request_of(executor, payload)
         name, kind = request.logical_resource_id, request.resource_type

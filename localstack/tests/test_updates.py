@@ -62,6 +62,10 @@ class Deployed:
         resources = self.cloudformation.describe_stack_resources(StackName=self.name)["StackResources"]
         return next(str(one["PhysicalResourceId"]) for one in resources if one["LogicalResourceId"] == logical)
 
+    def outputs(self) -> dict[str, str]:
+        found = self.cloudformation.describe_stacks(StackName=self.name)["Stacks"][0].get("Outputs", [])
+        return {one["OutputKey"]: one["OutputValue"] for one in found}
+
     def reasons(self) -> str:
         events = self.cloudformation.describe_stack_events(StackName=self.name)["StackEvents"]
         return "\n".join(event.get("ResourceStatusReason") or "" for event in events)
@@ -285,3 +289,58 @@ def test_up_ends_with_the_reason_and_again_until_the_stack_is_started_anew(
     with pytest.raises(Failed, match=r"an earlier deployment ended halfway.*make down.*make up"):
         deployment.Deployment(settings).deploy()
     stack.client("cloudformation").delete_stack(StackName=name)
+
+
+def by_condition(**parameters: str) -> Template:
+    """A table of the stack's own, or the one that is given, and what names it, by each of the functions that can."""
+    own = table()
+    del own["Properties"]["TableName"]
+    value = {
+        "Stream": {"Fn::GetAtt": ["Table", "StreamArn"]},
+        "Items": {"Fn::Sub": "${Table.Arn}/index/*"},
+        "Text": {"Fn::Join": ["", ["of ", {"Ref": "Table"}]]},
+    }
+    return {
+        "Parameters": {"Given": {"Type": "String", "Default": parameters.get("given", "")}},
+        "Conditions": {"MakesIt": {"Fn::Equals": [{"Ref": "Given"}, ""]}},
+        "Resources": {
+            "Table": {**own, "Condition": "MakesIt", "DeletionPolicy": parameters.get("policy", "Retain")},
+            "Queue": {
+                "Type": "AWS::SQS::Queue", "Condition": "MakesIt",
+                "Properties": {"QueueName": {"Fn::Sub": "of-${Table}"}, "Tags": [{"Key": "of", "Value": {"Fn::GetAtt": ["Table", "Arn"]}}]},
+            },
+            **role(("read", "dynamodb:GetItem"))["Resources"],
+        },
+        "Outputs": {name: {"Value": {"Fn::If": ["MakesIt", made, {"Ref": "Given"}]}} for name, made in value.items()},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["Retain", "Delete"])
+def test_a_condition_that_turns_leaves_out_what_was_made_by_it(stack: Stack, deploy: Any, policy: str) -> None:
+    tables, queues = stack.client("dynamodb"), stack.client("sqs")
+    one = deploy(by_condition(policy=policy))
+    name, before = one.resource("Table"), one.outputs()
+    arn = tables.describe_table(TableName=name)["Table"]["TableArn"]
+    assert (before["Items"], before["Text"]) == (f"{arn}/index/*", f"of {name}")
+    assert before["Stream"].startswith(f"{arn}/stream/")
+    queue = f"of-{name}"
+    assert queues.get_queue_url(QueueName=queue)
+
+    assert one.change(by_condition(policy=policy, given="another")) == "UPDATE_COMPLETE", one.reasons()
+    assert one.outputs() == dict.fromkeys(before, "another")
+    assert (name in tables.list_tables()["TableNames"]) == (policy == "Retain")
+    with pytest.raises(ClientError, match="NonExistentQueue"):
+        queues.get_queue_url(QueueName=queue)
+
+    assert one.change(by_condition(policy=policy)) == "UPDATE_COMPLETE", one.reasons()
+    again = one.resource("Table")
+    assert again != name
+    assert one.outputs()["Text"] == f"of {again}"
+
+
+def test_what_a_stack_takes_and_its_condition_leaves_out_is_refused(deploy: Any) -> None:
+    one = deploy(by_condition())
+    template = by_condition(given="another")
+    template["Outputs"]["Stream"]["Value"] = {"Fn::If": ["MakesIt", "none", {"Fn::GetAtt": ["Table", "StreamArn"]}]}
+    assert one.change(template) == "UPDATE_ROLLBACK_FAILED"
+    assert "Unresolved resource dependencies [Table]" in one.reasons()
