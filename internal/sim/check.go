@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"colophon/internal/content"
 	"colophon/internal/delivery"
+	"colophon/internal/failure"
 	"colophon/internal/killpoint"
 	"colophon/internal/store"
 )
@@ -120,8 +122,8 @@ func (c *check) called(pk string) string {
 }
 
 // committed sees a write or a transaction at the moment at which it is decided.
-// Who asked for it had begun to read what it is about at the moment read.
-func (c *check) committed(origin *task, read moment, changes []change) {
+// It may be long since it was sent.
+func (c *check) committed(origin *task, r request, changes []change) {
 	var slot *change
 	for i := range changes {
 		if ch := &changes[i]; ch.table == deliveryTable && ch.key.SK == "SLOT" {
@@ -138,12 +140,12 @@ func (c *check) committed(origin *task, read moment, changes []change) {
 		}
 	}
 	if slot != nil {
-		c.slot(origin, read, slot)
+		c.slot(origin, r, slot)
 	}
 }
 
 // slot sees a change of a slot.
-func (c *check) slot(origin *task, read moment, ch *change) {
+func (c *check) slot(origin *task, r request, ch *change) {
 	w, a := c.w, c.byKey(ch.key.PK)
 	a.slot = ch.new
 	if a.damaged {
@@ -178,21 +180,22 @@ func (c *check) slot(origin *task, read moment, ch *change) {
 		if state := delivery.SlotState(textOf(ch.old["state"])); state != delivery.SlotActive {
 			w.violate(ruleActive, "%s claims %s, which is %s", origin.process.name, a.name, state)
 		}
-		c.claimed(origin, read, a, after)
+		c.claimed(origin, r, a, after)
 	}
 }
 
 // claimed sees a new holder.
-func (c *check) claimed(origin *task, read moment, a *address, holder store.Item) {
+func (c *check) claimed(origin *task, r request, a *address, holder store.Item) {
 	w := c.w
 	w.counts.Claims++
 	token := textOf(holder["token"])
 	cl := &claim{
 		of: a, duty: a.duties[numberOf(holder["release"])], token: token, round: numberOf(holder["round"]),
 		attempt: numberOf(holder["attempt"]), process: origin.process, until: time.UnixMilli(numberOf(holder["until"])),
-		off: origin.process.off,
+		off: r.off,
 	}
-	if longest := origin.process.wall().Add(delivery.LeaseTime + delivery.ClockAllowance); cl.until.After(longest) {
+	// By the clock as it was when this was sent: that of a host may have been set since.
+	if longest := origin.process.wall().Add(r.off - origin.process.off).Add(delivery.LeaseTime + delivery.ClockAllowance); cl.until.After(longest) {
 		w.violate(ruleLeaseTime, "%s claims %s until %v", origin.process.name, a.name, cl.until.Sub(w.start))
 	}
 	if a.claims[token] != nil {
@@ -215,7 +218,7 @@ func (c *check) claimed(origin *task, read moment, a *address, holder store.Item
 			origin.process.name, cl.duty.release, cl.round, a.name, cl.duty.status, cl.duty.round)
 	}
 	for release, newer := range a.duties {
-		if release > cl.duty.release && cl.duty.over == 0 && newer.shown >= 0 && newer.shown < read && !newer.expired && !newer.damaged {
+		if release > cl.duty.release && cl.duty.over == 0 && newer.shown >= 0 && newer.shown < r.read && !newer.expired && !newer.damaged {
 			w.violate(ruleShown, "%s claims release %d for %s; release %d was there to be read", origin.process.name, cl.duty.release, a.name, a.newest)
 			break
 		}
@@ -523,6 +526,7 @@ func (c *check) content(ch *change) {
 	w := c.w
 	project := strings.TrimPrefix(ch.key.PK, "P#")
 	switch {
+	case ch.checked():
 	case strings.HasPrefix(ch.key.SK, "REL#"):
 		n, _ := strconv.ParseInt(strings.TrimPrefix(ch.key.SK, "REL#"), 10, 64)
 		if len(ch.old) > 0 || n != c.releases[project]+1 {
@@ -538,8 +542,17 @@ func (c *check) content(ch *change) {
 	}
 }
 
-// published sees what a publisher was told.
-func (c *check) published(project, key string, p content.Published) {
+// useKey is the item of an idempotency key.
+func useKey(key string) string { return "IDEM#" + content.HashOf([]byte(key)).String() }
+
+// used says whether a key has made a release by now.
+func (c *check) used(key string) bool {
+	_, used := c.uses[useKey(key)]
+	return used
+}
+
+// published sees what a publisher was told; used: before it asked, the key had made a release.
+func (c *check) published(project, key string, used bool, p content.Published) {
 	w := c.w
 	w.tell("a publisher is told that release %d is out", p.Number)
 	if p.Number < 1 || p.Number > c.releases[project] {
@@ -548,9 +561,23 @@ func (c *check) published(project, key string, p content.Published) {
 	if key == "" {
 		return
 	}
-	used := "IDEM#" + content.HashOf([]byte(key)).String()
-	if c.uses[used] != p.Number {
-		w.violate(ruleToldOnce, "key %s made release %d, its publisher is told %d", key, c.uses[used], p.Number)
+	if made := c.uses[useKey(key)]; made != p.Number || used && !p.Replayed {
+		w.violate(ruleToldOnce, "key %s made release %d, its publisher is told %d (replayed: %v)", key, made, p.Number, p.Replayed)
+	}
+}
+
+// notPublished sees the error that a publisher got. A key that had made a release
+// before the request is answered with that release, or with an error after which the
+// same request is sent again.
+func (c *check) notPublished(key string, used bool, err error) {
+	var refusal *failure.Error
+	if !used || !errors.As(err, &refusal) {
+		return
+	}
+	switch refusal.Code {
+	case content.CodeBusy, content.CodeUnavailable, content.CodeUnknownOutcome, content.CodeTooOften:
+	default:
+		c.w.violate(ruleReplayed, "key %s made release %d, its publisher is refused: %v", key, c.uses[useKey(key)], err)
 	}
 }
 

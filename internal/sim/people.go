@@ -149,7 +149,7 @@ func (sealer) Seal(_ context.Context, _ delivery.Binding, plain []byte) (deliver
 }
 
 // publish is a publisher's work: so many releases, each asked for until the
-// answer is clear.
+// answer is clear. Some have a key and no force: a draft is saved for them first.
 func (p *person) publish(releases int) {
 	w := p.w
 	for i := range releases {
@@ -157,8 +157,13 @@ func (p *person) publish(releases int) {
 		request := content.PublishRequest{Message: "news", Force: true, Who: p.process.name}
 		if w.choices.below(chooseAction, 4) > 0 {
 			request.IdempotencyKey = p.process.name + "-" + strconv.Itoa(i)
+			request.Force = w.choices.below(chooseAction, 2) == 0
+		}
+		if !request.Force {
+			p.save(p.process.name + " has news " + strconv.Itoa(i))
 		}
 		for range 4 {
+			used := w.check.used(request.IdempotencyKey)
 			var published content.Published
 			var err error
 			answered := p.api(0, func(ctx context.Context, api *process) {
@@ -166,17 +171,35 @@ func (p *person) publish(releases int) {
 				w.passes(killpoint.AfterCommit)
 			})
 			if answered && err == nil {
-				w.check.published(w.project, request.IdempotencyKey, published)
+				w.check.published(w.project, request.IdempotencyKey, used, published)
 				break
 			}
 			if answered {
-				w.expect("publish", err, content.CodeBusy, content.CodeUnavailable, content.CodeUnknownOutcome)
+				w.check.notPublished(request.IdempotencyKey, used, err)
+				expected := []failure.Code{content.CodeBusy, content.CodeUnavailable, content.CodeUnknownOutcome}
+				if !request.Force { // another publish may have had the draft, or it was not saved
+					expected = append(expected, content.CodeNothingToPublish)
+				}
+				w.expect("publish", err, expected...)
 			}
 			if request.IdempotencyKey == "" {
 				break // they look, rather than publish twice
 			}
 			p.rest()
 		}
+	}
+}
+
+// save saves the project's one document, once: what was not saved, or is saved
+// late, makes a publish without force one that may have nothing to publish.
+func (p *person) save(text string) {
+	w := p.w
+	var err error
+	if p.api(0, func(ctx context.Context, api *process) {
+		_, err = w.contents(api).PutDocument(ctx, w.project, content.Save{Path: "news.md", Content: []byte(text), Who: p.process.name})
+	}) {
+		w.tell("%s has saved a draft: %v", p.process.name, err == nil)
+		w.expect("save a draft", err, content.CodeBusy, content.CodeUnavailable, content.CodeUnknownOutcome)
 	}
 }
 

@@ -35,6 +35,7 @@ const (
 	ruleNumbers      = "releases are numbered without a gap"
 	rulePublished    = "what publish answered is so"
 	ruleToldOnce     = "a key makes one release"
+	ruleReplayed     = "a key that made a release is never answered with a refusal"
 	ruleLeaseTime    = "a lease lasts as long as is agreed"
 	ruleEndless      = "it comes to an end"
 	ruleOneToken     = "a token is for one transaction"

@@ -344,7 +344,8 @@ func (t *tables) lateness() moment {
 type request struct {
 	token  string // of a transaction
 	writes []store.Write
-	read   moment // at which its sender had begun to read what it writes
+	read   moment        // at which its sender had begun to read what it writes
+	off    time.Duration // of its sender's clock, when it was sent
 }
 
 // Write carries one write out and returns the item as it made it.
@@ -372,6 +373,7 @@ func (t *tables) Transact(ctx context.Context, token string, writes []store.Writ
 // ask asks for a write and does with it what fate wants.
 func (t *tables) ask(ctx context.Context, r request) (item store.Item, err error) {
 	w := t.w
+	r.off = w.current.process.off
 	givenBack := t.givenBack(r)
 	if err := t.reach(ctx); err != nil {
 		if err == errThrottled {
@@ -492,7 +494,7 @@ func (t *tables) carryOut(origin *task, r request) (item store.Item, visible mom
 		}
 	}
 	if t.w.check != nil {
-		t.w.check.committed(origin, r.read, tx.changes)
+		t.w.check.committed(origin, r, tx.changes)
 	}
 	visible = t.show(tx)
 	if r.token != "" {
