@@ -19,7 +19,7 @@ func TestAClientNeedsAnAddressAndAToken(t *testing.T) {
 	for _, c := range []client.Config{
 		{}, {Address: "https://api.example.com/v1"}, {Token: "clp_a"}, {Address: "api.example.com", Token: "clp_a"},
 		{Address: "http://api.example.com/v1", Token: "clp_a"}, {Address: "http://127.0.0.1.example.com", Token: "clp_a"},
-		{Address: "http://192.0.2.1/v1", Token: "clp_a"}, {Address: "http://notlocalhost/v1", Token: "clp_a"}, {Address: "http://[::2]/v1", Token: "clp_a"},
+		{Address: "http://192.0.2.1/v1", Token: "clp_a"}, {Address: "http://notlocalhost/v1", Token: "clp_a"}, {Address: "http://colophon.localhost/v1", Token: "clp_a"}, {Address: "http://[::2]/v1", Token: "clp_a"},
 		{Address: "ftp://api.example.com", Token: "clp_a"}, {Address: "https:///v1", Token: "clp_a"}, {Address: "http://[", Token: "clp_a"},
 	} {
 		if _, err := client.New(c); err == nil {
@@ -27,7 +27,7 @@ func TestAClientNeedsAnAddressAndAToken(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"https://api.example.com/v1", "https://api.example.com/v1/", "http://127.0.0.1:4566/_aws/execute-api/colophon/v1",
-		"http://localhost:4566/v1", "http://LOCALHOST./v1", "http://colophon.localhost/v1", "http://[::1]:80/v1", "http://[::ffff:127.0.0.1]/v1", "http://127.1.2.3/v1",
+		"http://localhost:4566/v1", "http://LOCALHOST./v1", "http://[::1]:80/v1", "http://[::ffff:127.0.0.1]/v1", "http://127.1.2.3/v1",
 	} {
 		if _, err := client.New(client.Config{Address: address, Token: "clp_a"}); err != nil {
 			t.Errorf("%s makes no client: %v", address, err)

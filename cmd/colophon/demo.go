@@ -28,7 +28,8 @@ func newDemo(c *connection) *cobra.Command {
 and waits for its announcement to arrive: through the API, the table's stream, the queue and
 the delivering function, as everywhere else.
 
-It is for a stack that may call this machine: a local one. It refuses a production stack. It needs
+It is for a stack that may call this machine: a local one. It refuses a production stack
+(an API and a token that are given are used as they are). It needs
 AWS credentials for the token, which is good for an hour and revoked if the demo fails, unless
 COLOPHON_TOKEN has an admin's.`,
 		Args: noArguments,

@@ -67,9 +67,6 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	if test == nil || test.Token != "" || test.Result != nil {
 		return Done{}
 	}
-	if a.Left(ctx) < InvocationFloor {
-		return Keep{For: time.Second}
-	}
 	target, err := a.readTarget(ctx, ring.Destination)
 	if err != nil {
 		return a.after(ctx, "read a test send's target", AfterFailedRead(err, ring.Receives))
@@ -77,7 +74,7 @@ func (a *answering) answerTest(ctx context.Context, ring TestRing) Disposition {
 	switch {
 	case target.Clock.OutOfBounds():
 		return a.clockOff(ctx, target.Clock)
-	case target.Clock.Vague():
+	case target.Clock.Vague(), a.Left(ctx) < InvocationFloor:
 		return Keep{For: time.Second}
 	}
 	began := a.Clock().Round(0)

@@ -139,11 +139,15 @@ func (s *Tokens) TakeRequest(ctx context.Context, hash [sha256.Size]byte, limite
 			return wait, nil
 		}
 		write := Write{Table: s.table, Key: tokenKey(hash[:])}
-		if limited.After(now) { // others add to it too, so it only has to leave room
+		switch {
+		case next.Before(limited): // the state was too far ahead to be right: corrected, by one caller
+			write.Changes = []Change{Set(At(attrLimitedAt), nanos(next))}
+			write.If = Equal(At(attrLimitedAt), nanos(limited))
+		case limited.After(now): // others add to it too, so it only has to leave room
 			full := now.Add(time.Duration(limit.Burst-1)*limit.Every + 1)
 			write.Changes = []Change{Add(At(attrLimitedAt), int64(limit.Every))}
 			write.If = All(AtLeast(At(attrLimitedAt), nanos(now)), Less(At(attrLimitedAt), nanos(full)))
-		} else {
+		default:
 			write.Changes = []Change{Set(At(attrLimitedAt), nanos(next))}
 			write.If = All(Exists(At(attrPK)), Any(Absent(At(attrLimitedAt)), Less(At(attrLimitedAt), nanos(now.Add(1)))))
 		}

@@ -17,6 +17,7 @@ import (
 	"colophon/internal/content"
 	"colophon/internal/enginetest"
 	"colophon/internal/failure"
+	"colophon/internal/ratelimit"
 	"colophon/internal/store"
 )
 
@@ -195,5 +196,34 @@ func TestATokenHasEndedAlsoWhereItsRevocationBrokeOff(t *testing.T) {
 	}
 	if items := itemsOf(t, tables); len(items) > 0 {
 		t.Errorf("left: %v", items)
+	}
+}
+
+func TestALimitThatIsFarAheadIsCorrectedAndHoldsAgain(t *testing.T) {
+	t.Parallel()
+	tokens, _ := tokensOf(t, enginetest.NewTables(t), nil)
+	hash := addToken(t, tokens, "busy")
+	limit := ratelimit.PerMinute(5, 1)
+	now := time.UnixMilli(1_700_000_000_000)
+	take := func(at time.Time) time.Duration {
+		t.Helper()
+		token, err := tokens.Token(t.Context(), hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait, err := tokens.TakeRequest(t.Context(), hash, token.LimitedAt, at, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	if wait := take(now.Add(24 * time.Hour)); wait != 0 { // by a host whose clock is a day ahead
+		t.Fatalf("the first request waits %v", wait)
+	}
+	if wait := take(now); wait != 0 {
+		t.Errorf("the request that corrects the limit waits %v", wait)
+	}
+	if wait := take(now); wait != time.Minute {
+		t.Errorf("the request after it waits %v, want a minute: the limit is exhausted", wait)
 	}
 }
