@@ -214,16 +214,11 @@ func (s *Service) draft(ctx context.Context, project, path string) (Draft, error
 // DeleteDocument deletes a draft; releases keep what they hold.
 func (s *Service) DeleteDocument(ctx context.Context, project string, d Deletion) error {
 	t := s.newTrial()
-	found := "" // the document that is deleted; a path's other form is another document
 	for {
 		there, err := s.draft(ctx, project, d.Path)
 		if err != nil {
 			return err
 		}
-		if found != "" && there.Path != found {
-			return nil // somebody else deleted it meanwhile
-		}
-		found = there.Path
 		if d.IfVersion > 0 && d.IfVersion != there.Version {
 			return refuse(CodePrecondition, "Somebody saved this document meanwhile: it is at version %d. Read it, and delete that version if it should still go.", there.Version)
 		}
