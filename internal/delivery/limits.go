@@ -16,6 +16,8 @@ const (
 	FunctionTime    = 20 * time.Second // the deliver function's timeout: a lease and a second round of reads
 	VisibilityTime  = 30 * time.Second // both queues': a killed worker's message comes back after it
 
+	LastCallTime = 500 * time.Millisecond // of the one call that gives a slot back when the time for work has run out; its caller keeps a second
+
 	SilenceBeforeEnd = 2 * time.Second // no byte is written later than this before the lease's end
 	ClockAllowance   = 1 * time.Second // two sandboxes' clocks differ by no more
 	ClockBound       = 3 * time.Second // a host whose clock is further off neither reclaims nor claims; order held with hosts 4 s off either way, and broke at 8 s

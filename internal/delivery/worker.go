@@ -455,7 +455,7 @@ func (a *answering) giveBack(ctx context.Context, d Destination, h Holder) {
 	a.claim = nil
 	loop := a.loop(a.whileHeld(ctx, h))
 	for {
-		err := a.Slots.GiveBack(ctx, d, h.Token)
+		err := a.giveBackOnce(ctx, d, h)
 		if err == nil {
 			return
 		}
@@ -464,6 +464,17 @@ func (a *answering) giveBack(ctx context.Context, d Destination, h Holder) {
 			return
 		}
 	}
+}
+
+// giveBackOnce asks once, also where the time for work has run out: what was
+// claimed just before is given back in what is kept for the answer.
+func (a *answering) giveBackOnce(ctx context.Context, d Destination, h Holder) error {
+	if ctx.Err() != nil {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), LastCallTime)
+		defer stop()
+	}
+	return a.Slots.GiveBack(ctx, d, h.Token)
 }
 
 // notATry frees the slot after a fault of our own before anything was received,

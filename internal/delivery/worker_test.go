@@ -638,3 +638,37 @@ func TestATestSendToASlowDestinationGoesOverTheSlowQueue(t *testing.T) {
 		t.Errorf("the test send is %s: %+v", sent.State(w.clock()), sent.Result)
 	}
 }
+
+func TestAClaimThatTakesUntilTheTimeForWorkIsOverIsGivenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.publish()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	worker := w.worker(func(c *delivery.Config) {
+		c.Slots = claimAtTheEnd{Slots: w.store, end: cancel}
+		c.Left = func(ctx context.Context) time.Duration {
+			if ctx.Err() != nil {
+				return 0
+			}
+			return delivery.FunctionTime
+		}
+	})
+	worker.Answer(ctx, w.ring(1))
+	if w.slot().Holder != nil || len(w.sendings()) != 0 {
+		t.Errorf("holder %v, sent %v", w.slot().Holder, w.sendings())
+	}
+	w.answer(1)
+	w.stands(1, delivery.Delivered, "")
+}
+
+// claimAtTheEnd carries the claim out, and then the time for work is over.
+type claimAtTheEnd struct {
+	delivery.Slots
+	end func()
+}
+
+func (c claimAtTheEnd) Claim(ctx context.Context, d delivery.Destination, read delivery.Slot, h delivery.Holder) (delivery.Slot, error) {
+	defer c.end()
+	return uncertainClaim{c.Slots}.Claim(ctx, d, read, h)
+}

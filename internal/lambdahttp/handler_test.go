@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -423,4 +425,24 @@ func TestTheCallersAddressParsesWhateverItsFamily(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestARequestThatHangsIsAnsweredBeforeItsInvocationIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 28*time.Second)
+		defer cancel()
+		hanging := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		out, err := lambdahttp.Handle(hanging)(ctx, events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/projects"})
+		if err != nil || out.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("answered %+v, %v", out, err)
+		}
+		if took := time.Since(began); took > 27*time.Second {
+			t.Errorf("it was answered after %v of 28 s", took)
+		}
+	})
 }

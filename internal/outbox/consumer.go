@@ -13,8 +13,16 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"colophon/internal/clock"
 	"colophon/internal/delivery"
 	"colophon/internal/killpoint"
+)
+
+// What is kept of an invocation: one that is cut off returns nothing, so its
+// whole batch comes back after the visibility time, and counts as received.
+const (
+	AnswerTime = time.Second            // from here on no work is done: slots are given back, messages hidden or moved
+	returnTime = 200 * time.Millisecond // from here on the answer alone is left
 )
 
 // Answering answers rings, each for itself; the answer to rings[i] is the i-th.
@@ -58,6 +66,10 @@ func NewConsumer(c ConsumerConfig) (*Consumer, error) {
 // Handle answers one batch. An error would bring the whole batch back; there is
 // none, whatever becomes of single messages.
 func (c *Consumer) Handle(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
+	concluding, stop := clock.EndingBefore(ctx, returnTime)
+	defer stop()
+	working, stopWork := clock.EndingBefore(ctx, AnswerTime)
+	defer stopWork()
 	ends := make([]delivery.Disposition, len(event.Records))
 	var rings []delivery.Ring
 	var places []int
@@ -72,7 +84,7 @@ func (c *Consumer) Handle(ctx context.Context, event events.SQSEvent) (events.SQ
 			ends[i] = delivery.MoveToDeadLetters{Reason: err.Error()}
 		case m.Test != "":
 			tests.Go(func() {
-				ends[i] = c.Worker.AnswerTest(ctx, delivery.TestRing{
+				ends[i] = c.Worker.AnswerTest(working, delivery.TestRing{
 					Destination: m.Destination, ID: m.Test, Receives: receives(record), OnSlowQueue: c.onSlowQueue(record), Trace: m.Trace,
 				})
 			})
@@ -83,13 +95,13 @@ func (c *Consumer) Handle(ctx context.Context, event events.SQSEvent) (events.SQ
 			places = append(places, i)
 		}
 	}
-	for i, end := range c.Worker.AnswerAll(ctx, rings) {
+	for i, end := range c.Worker.AnswerAll(working, rings) {
 		ends[places[i]] = end
 	}
 	tests.Wait()
 	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for i, record := range event.Records {
-		if c.conclude(ctx, record, ends[i]) {
+		if c.conclude(concluding, record, ends[i]) {
 			continue
 		}
 		response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})

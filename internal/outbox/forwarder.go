@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"colophon/internal/clock"
 )
 
 // reportTime is kept of an invocation to say how far it came: one that is cut
@@ -57,11 +59,8 @@ type Forwarded struct {
 // reports is on the queue, set aside, or of no interest; the mapping repeats
 // everything from there on. What is sent twice so is harmless.
 func (f *Forwarder) Handle(ctx context.Context, e StreamEvent) (events.DynamoDBEventResponse, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-reportTime))
-		defer cancel()
-	}
+	ctx, stop := clock.EndingBefore(ctx, reportTime)
+	defer stop()
 	trace, err := traceID(ctx, f.Clock(), f.Random)
 	if err != nil {
 		return events.DynamoDBEventResponse{}, err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"colophon/internal/clock"
 	"colophon/internal/delivery"
 	"colophon/internal/store"
 )
@@ -85,12 +86,10 @@ func (s *Sweeper) Handle(ctx context.Context) error {
 		return err
 	}
 	run := &sweep{Sweeper: s, began: began, report: Swept{Trace: trace}}
-	taking, stop := context.WithCancel(ctx)
+	taking, stop := clock.EndingBefore(ctx, endTime)
 	defer stop()
-	if deadline, ok := ctx.Deadline(); ok {
-		taking, stop = context.WithDeadline(taking, deadline.Add(-endTime))
-		defer stop()
-	}
+	ctx, end := clock.EndingBefore(ctx, reportTime)
+	defer end()
 	if taking.Err() != nil {
 		return fmt.Errorf("outbox: a sweep needs more than %v", endTime)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -556,6 +557,39 @@ func TestASweepTakesUpNothingInItsLastThirtySeconds(t *testing.T) {
 	if report.Complete || report.Sent == 0 || report.Sent != x.moves {
 		t.Errorf("%d moves, reported as %+v", x.moves, report)
 	}
+}
+
+// hangingIndex returns nothing until its context ends.
+type hangingIndex struct{ *shards }
+
+func (hangingIndex) DueDeliveries(ctx context.Context, _ int, _ time.Time, _ store.Item, _ int32) (store.DuePage, error) {
+	<-ctx.Done()
+	return store.DuePage{}, ctx.Err()
+}
+
+func TestASweepThatHangsIsReportedBeforeItsInvocationIsCutOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, reported := time.Now(), time.Duration(0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, err := outbox.NewSweeper(outbox.SweeperConfig{
+			Index: hangingIndex{}, Random: zeros{}, Clock: time.Now,
+			Queue: newSender(t, "http://queue", func(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+				return accepted(in), nil
+			}),
+			Observe: func(context.Context, outbox.Swept) { reported = time.Since(began) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Handle(ctx); err == nil {
+			t.Error("the sweep does not fail")
+		}
+		if reported == 0 || reported > time.Minute-time.Second {
+			t.Errorf("it was reported after %v of a minute", reported)
+		}
+	})
 }
 
 func TestASweepWithoutTheTimeForOneFails(t *testing.T) {

@@ -80,7 +80,7 @@ func (w *World) newSandbox(name string) *sandbox {
 		Reader: deliveries, Slots: deliveries, Endings: deliveries, Notes: deliveries, Tests: deliveries,
 		Sender: &sender{w: w, process: s.process}, Observe: w.observe, Clock: s.clock,
 		Jitter: w.jitter, Token: w.token, Sleep: w.sleep, Beside: w.beside,
-		Left: func(context.Context) time.Duration { return s.deadline - w.now },
+		Left: func(context.Context) time.Duration { return s.deadline - w.now - outbox.AnswerTime },
 	}
 	if w.mutant.Worker != nil {
 		w.mutant.Worker(w, s.process, &config)
@@ -190,6 +190,10 @@ func (w *World) sleep(ctx context.Context, d time.Duration) error {
 	w.step()
 	w.pause(d)
 	w.back()
+	// A context derived from an invocation's ends by the machine's clock, so never here.
+	if at, ok := ctx.Deadline(); ok && !w.current.process.clock().Before(at) {
+		return context.DeadlineExceeded
+	}
 	return ctx.Err()
 }
 
