@@ -34,8 +34,12 @@ func (s *Service) RecordUse(ctx context.Context, p Principal) error {
 // halves divides a limit. One half is judged in this process's memory and costs
 // nothing; what goes beyond it is judged by the other half, which is in the table
 // and shared by all processes. So a token that one process serves has exactly its
-// limit, and one that n serve has at most (n+1)/2 of it.
+// limit, and one that n serve has at most (n+1)/2 of it. A burst of one has no
+// halves: it is the table's, and local is zero.
 func halves(whole ratelimit.Limit) (local, shared ratelimit.Limit) {
+	if whole.Burst < 2 {
+		return ratelimit.Limit{}, whole
+	}
 	local = ratelimit.Limit{Burst: whole.Burst / 2, Every: 2 * whole.Every}
 	return local, ratelimit.Limit{Burst: whole.Burst - local.Burst, Every: 2 * whole.Every}
 }
@@ -47,9 +51,11 @@ func (s *Service) TakeRequest(ctx context.Context, p Principal) error {
 		return nil
 	}
 	now := s.c.Clock()
-	wait := s.takeLocally(p.hash, now)
-	if wait == 0 {
-		return nil
+	var local time.Duration
+	if s.local != (ratelimit.Limit{}) {
+		if local = s.takeLocally(p.hash, now); local == 0 {
+			return nil
+		}
 	}
 	shared, err := s.c.Tokens.TakeRequest(ctx, p.hash, p.Token.LimitedAt, now, s.shared)
 	switch {
@@ -65,7 +71,10 @@ func (s *Service) TakeRequest(ctx context.Context, p Principal) error {
 	case shared == 0:
 		return nil
 	}
-	wait = min(wait, shared)
+	wait := shared
+	if local > 0 {
+		wait = min(local, shared)
+	}
 	e := failure.New(CodeTooOften, "This token made too many requests in a short while. Wait %d seconds and ask again.", int(wait.Seconds()))
 	e.RetryAfter = wait
 	return e

@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -207,5 +208,34 @@ func TestWhatCannotBeCountedIsRefusedPastHalfOfTheLimitOnly(t *testing.T) {
 	}
 	if err := s.TakeRequest(t.Context(), p); code(t, err) != failure.Unavailable {
 		t.Errorf("past it: %v", err)
+	}
+}
+
+func TestASmallLimitHasItsBurstAndItsRate(t *testing.T) {
+	t.Parallel()
+	for burst := 1; burst <= 5; burst++ {
+		t.Run(fmt.Sprint(burst), func(t *testing.T) {
+			t.Parallel()
+			g := newGate(t)
+			_, plain := g.token(t, access.NewToken{Name: "Ada", Role: access.Viewer, Forever: true})
+			writes := 0
+			s := g.limited(t, ratelimit.PerMinute(burst, 60), &writes)
+			if n := allowed(t, s, plain, burst+3); n != burst || writes != (burst+1)/2 {
+				t.Errorf("%d are allowed at once, with %d writes", n, writes)
+			}
+			wait := take(t, s, plain)
+			g.now = g.now.Add(wait)
+			if again := take(t, s, plain); again != 0 {
+				t.Errorf("after the %v that were asked for: wait %v", wait, again)
+			}
+			total := 0
+			for range 120 { // two minutes
+				g.now = g.now.Add(time.Second)
+				total += allowed(t, s, plain, 2)
+			}
+			if total < 118 || total > 122 {
+				t.Errorf("%d requests in two minutes of 60 each", total)
+			}
+		})
 	}
 }
