@@ -220,7 +220,9 @@ type Invoker interface {
 	// RevokeOldDestinationSecret invokes revokeOldDestinationSecret operation.
 	//
 	// For when one got into wrong hands. Without a body, all replaced secrets end and only the newest
-	// signs; `position` names one of the destination's `previousSecrets`. It takes effect within 15
+	// signs; `position` names one of the destination's `previousSecrets`. A rotation, a revocation and the
+	// end of a secret shift the positions, so a `position` needs the `If-Match` of the destination that it
+	// was read from; without one the answer is 428 `precondition-required`. It takes effect within 15
 	// seconds: an attempt that had begun may still carry the signature.
 	//
 	// POST /projects/{project}/destinations/{destination}/revoke-old-secret
@@ -3807,7 +3809,9 @@ func (c *Client) sendResumeDestination(ctx context.Context, params ResumeDestina
 // RevokeOldDestinationSecret invokes revokeOldDestinationSecret operation.
 //
 // For when one got into wrong hands. Without a body, all replaced secrets end and only the newest
-// signs; `position` names one of the destination's `previousSecrets`. It takes effect within 15
+// signs; `position` names one of the destination's `previousSecrets`. A rotation, a revocation and the
+// end of a secret shift the positions, so a `position` needs the `If-Match` of the destination that it
+// was read from; without one the answer is 428 `precondition-required`. It takes effect within 15
 // seconds: an attempt that had begun may still carry the signature.
 //
 // POST /projects/{project}/destinations/{destination}/revoke-old-secret

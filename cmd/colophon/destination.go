@@ -119,12 +119,16 @@ that the last rotation replaced. It takes effect within 15 seconds.`,
 			if err != nil {
 				return err
 			}
-			ask := client.OptRevokeSecret{}
+			ask, params := client.OptRevokeSecret{}, client.RevokeOldDestinationSecretParams{Project: args[0], Destination: args[1]}
 			if cmd.Flags().Changed("position") {
+				seen, err := api.GetDestination(cmd.Context(), client.GetDestinationParams{Project: args[0], Destination: args[1]})
+				if err != nil {
+					return err
+				}
 				ask = client.NewOptRevokeSecret(client.RevokeSecret{Position: client.NewOptInt(position)})
+				params.IfMatch = client.NewOptString(seen.ETag)
 			}
-			err = api.RevokeOldDestinationSecret(cmd.Context(), ask,
-				client.RevokeOldDestinationSecretParams{Project: args[0], Destination: args[1]})
+			err = api.RevokeOldDestinationSecret(cmd.Context(), ask, params)
 			if err != nil {
 				return err
 			}

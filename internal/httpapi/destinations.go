@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"colophon/internal/content"
 	"colophon/internal/delivery"
 	"colophon/internal/destination"
 	"colophon/internal/egress"
@@ -121,6 +122,10 @@ func (a *API) RevokeOldDestinationSecret(ctx context.Context, req openapi.OptRev
 	version, err := ifMatch(params.IfMatch)
 	if err != nil {
 		return err
+	}
+	if req.Value.Position.Set && version == 0 {
+		return &content.Error{Code: codePreconditionRequired, Field: "If-Match", Message: "Positions shift when a secret is rotated, revoked or ends. " +
+			"Read the destination, and send its ETag as If-Match together with the position. Nothing was revoked."}
 	}
 	return a.c.Announcing.RevokePrevious(ctx, params.Project, params.Destination, destination.Revocation{
 		Position: req.Value.Position.Value, Version: version,

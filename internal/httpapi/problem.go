@@ -20,6 +20,7 @@ const (
 	codeNotFound             = "not-found"
 	codeUnauthenticated      = "unauthenticated"
 	codeMethodNotAllowed     = "method-not-allowed"
+	codePreconditionRequired = "precondition-required"
 	codeTooLarge             = "too-large"
 	codeUnsupportedMediaType = "unsupported-media-type"
 	codeUnknownOutcome       = "unknown-outcome"
@@ -60,6 +61,7 @@ var problems = map[string]kind{
 	"unreadable":             {http.StatusConflict, "The record cannot be read"},
 	"precondition-failed":    {http.StatusPreconditionFailed, "It is not at that version"},
 	"changed":                {http.StatusPreconditionFailed, "It is not at that version"},
+	codePreconditionRequired: {http.StatusPreconditionRequired, "If-Match is needed"},
 	codeTooLarge:             {http.StatusRequestEntityTooLarge, "Too large"},
 	codeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The content type does not fit"},
 	"idempotency-mismatch":   {http.StatusUnprocessableEntity, "The key was used with another request"},

@@ -61,7 +61,7 @@ var statuses = map[string]int{
 	"invalid": 400, "unauthenticated": 401, "forbidden": 403, "not-found": 404, "method-not-allowed": 405,
 	"nothing-to-publish": 409, "project-full": 409, "too-many-documents": 409, "too-many-destinations": 409, "too-many-secrets": 409, "destination-removed": 409,
 	"destination-paused": 409, "not-ended": 409, "ended": 409, "being-sent": 409, "not-newest": 409,
-	"newer-release": 409, "unreadable": 409, "precondition-failed": 412, "changed": 412, "too-large": 413,
+	"newer-release": 409, "unreadable": 409, "precondition-failed": 412, "changed": 412, "precondition-required": 428, "too-large": 413,
 	"unsupported-media-type": 415, "idempotency-mismatch": 422, "too-often": 429, "internal": 500, "busy": 503,
 	"unavailable": 503, "unknown-outcome": 503,
 }
@@ -227,6 +227,7 @@ func TestBadInputIsAProblemThatRepeatsNothingAndDoesNothing(t *testing.T) {
 		{"a weak version", "DELETE", document, "", []string{"If-Match", `W/"7"`}, "precondition-failed", "Read it again", ""},
 		{"a version without quotes", "PATCH", inDestination, `{"name":"marked"}`, []string{"If-Match", "7"}, "precondition-failed", "Read it again", ""},
 		{"a version with noughts", "PATCH", inDestination, `{"name":"marked"}`, []string{"If-Match", `"07"`}, "precondition-failed", "Read it again", ""},
+		{"a position without a version", "POST", inDestination + "/revoke-old-secret", `{"position":1}`, nil, "precondition-required", "send its ETag as If-Match", "If-Match"},
 		{"unless that version", "PUT", document, "x", []string{"If-None-Match", `"7"`}, "invalid", "* alone", "If-None-Match"},
 		{"an unknown route", "GET", "/marked", "", nil, "not-found", "api/openapi.yaml", ""},
 		{"the root", "GET", "/", "", nil, "not-found", "api/openapi.yaml", ""},

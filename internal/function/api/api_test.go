@@ -296,6 +296,15 @@ func TestDestinationsAreKeptAndTheirDeliveriesReadThroughTheClient(t *testing.T)
 		if rotated.Response.Secret == secret || !rotated.Response.PreviousUntil.Set || rotated.ETag != `"3"` {
 			t.Errorf("rotated is %+v", rotated)
 		}
+		first := client.NewOptRevokeSecret(client.RevokeSecret{Position: client.NewOptInt(1)})
+		byPosition := client.RevokeOldDestinationSecretParams{Project: project, Destination: id}
+		refused(t, c.RevokeOldDestinationSecret(t.Context(), first, byPosition), 428, "precondition-required")
+		byPosition.IfMatch = client.NewOptString(`"2"`)
+		refused(t, c.RevokeOldDestinationSecret(t.Context(), first, byPosition), 412, "changed")
+		byPosition.IfMatch = client.NewOptString(rotated.ETag)
+		if err := c.RevokeOldDestinationSecret(t.Context(), first, byPosition); err != nil {
+			t.Fatal(err)
+		}
 		if err := c.RevokeOldDestinationSecret(t.Context(), client.OptRevokeSecret{}, client.RevokeOldDestinationSecretParams{Project: project, Destination: id}); err != nil {
 			t.Fatal(err)
 		}

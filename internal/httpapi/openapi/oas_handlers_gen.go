@@ -4312,7 +4312,9 @@ func (s *Server) handleResumeDestinationRequest(args [2]string, argsEscaped bool
 // handleRevokeOldDestinationSecretRequest handles revokeOldDestinationSecret operation.
 //
 // For when one got into wrong hands. Without a body, all replaced secrets end and only the newest
-// signs; `position` names one of the destination's `previousSecrets`. It takes effect within 15
+// signs; `position` names one of the destination's `previousSecrets`. A rotation, a revocation and the
+// end of a secret shift the positions, so a `position` needs the `If-Match` of the destination that it
+// was read from; without one the answer is 428 `precondition-required`. It takes effect within 15
 // seconds: an attempt that had begun may still carry the signature.
 //
 // POST /projects/{project}/destinations/{destination}/revoke-old-secret
