@@ -24,7 +24,7 @@ func TestASecretIsRevokedByItsPositionOverTheDestinationThatWasRead(t *testing.T
 			}
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("ETag", `"7"`)
-			fmt.Fprint(w, `{"id":"dst_a","name":"Site","url":"https://a.example/","state":"active","etag":"\"7\"","createdAt":"2026-03-01T12:00:00.000Z","updatedAt":"2026-03-01T12:00:00.000Z","headers":[]}`)
+			fmt.Fprint(w, `{"id":"dst_a","name":"Site","url":"https://a.example/","state":"active","etag":"\"7\"","createdAt":"2026-03-01T12:00:00.000Z","updatedAt":"2026-03-01T12:00:00.000Z","project":"prj_a","slow":false,"damaged":false,"headers":[]}`)
 		}))
 		var output bytes.Buffer
 		root := newRoot()
