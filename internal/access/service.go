@@ -9,13 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"colophon/internal/clock"
 	"colophon/internal/content"
+	"colophon/internal/failure"
 	"colophon/internal/ratelimit"
+	"colophon/internal/retry"
 	"colophon/internal/text"
 )
 
@@ -32,7 +36,8 @@ var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPaddin
 
 // Tokens keeps tokens by their SHA-256. Its errors are those of content's stores.
 type Tokens interface {
-	// AddToken writes a new token; ErrNoProject.
+	// AddToken writes a new token; ErrNoProject. Writing the same one again is
+	// the same write: it succeeds where the first did.
 	AddToken(ctx context.Context, hash [sha256.Size]byte, t Token) error
 	// Token reads one; ErrMissing.
 	Token(ctx context.Context, hash [sha256.Size]byte) (Token, error)
@@ -53,6 +58,8 @@ type Config struct {
 	Tokens Tokens
 	Clock  func() time.Time // nil: the system's
 	Random io.Reader        // nil: the system's randomness
+	// Sleep waits, or ends with the context; nil: clock.Sleep.
+	Sleep func(ctx context.Context, d time.Duration) error
 	// Limit is how many requests one token may make; zero: it is not limited.
 	Limit ratelimit.Limit
 }
@@ -83,6 +90,9 @@ func New(c Config) (*Service, error) {
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader
+	}
+	if c.Sleep == nil {
+		c.Sleep = clock.Sleep
 	}
 	local, shared := halves(c.Limit)
 	return &Service{c: c, local: local, shared: shared, taken: map[[sha256.Size]byte]time.Time{}}, nil
@@ -143,7 +153,7 @@ func (s *Service) CreateToken(ctx context.Context, n NewToken) (Token, string, e
 	if !n.Forever {
 		t.ExpiresAt = t.CreatedAt.Add(cmp.Or(n.For, DefaultLifetime))
 	}
-	err := s.c.Tokens.AddToken(ctx, sha256.Sum256([]byte(plain)), t)
+	err := s.write(ctx, func() error { return s.c.Tokens.AddToken(ctx, sha256.Sum256([]byte(plain)), t) })
 	if errors.Is(err, content.ErrNoProject) {
 		return Token{}, "", content.NoSuchProject()
 	}
@@ -187,7 +197,15 @@ func (s *Service) ListTokens(ctx context.Context, project string) ([]Token, erro
 
 // RevokeToken ends a token at once.
 func (s *Service) RevokeToken(ctx context.Context, project, id string) error {
-	err := s.c.Tokens.RemoveToken(ctx, project, id)
+	unknown := false
+	err := s.write(ctx, func() error {
+		err := s.c.Tokens.RemoveToken(ctx, project, id)
+		if unknown && errors.Is(err, content.ErrMissing) {
+			return nil // the try before this one removed it
+		}
+		unknown = unknown || errors.Is(err, failure.ErrUnknown)
+		return err
+	})
 	if errors.Is(err, content.ErrMissing) {
 		return &content.Error{Code: content.CodeNotFound, Message: "There is no such token: it may have been revoked already."}
 	}
@@ -195,6 +213,22 @@ func (s *Service) RevokeToken(ctx context.Context, project, id string) error {
 		return content.Explain("revoke a token", err)
 	}
 	return nil
+}
+
+// retryTime is for how long a token's write is tried again.
+const retryTime = 5 * time.Second
+
+// write repeats a write that was not done, or whose outcome is not known. A
+// repeat is the very same: it makes no second token.
+func (s *Service) write(ctx context.Context, once func() error) error {
+	waits := retry.Jittered(mathrand.Float64, retry.Doubling(10*time.Millisecond, 640*time.Millisecond))
+	loop := retry.New(retry.Clock{Now: s.c.Clock, Sleep: s.c.Sleep}, retry.Within(retryTime, retry.Times(10, waits)))
+	for {
+		err := loop.UntilKnown(ctx, once)
+		if !failure.NotDone(err) || !loop.Again(ctx) {
+			return err
+		}
+	}
 }
 
 func unauthenticated(message string) error {

@@ -52,7 +52,9 @@ func (s *Tokens) AddToken(ctx context.Context, hash [sha256.Size]byte, t access.
 	if t.Project != "" {
 		writes = append(writes, Write{Table: s.table, Key: metaKey(t.Project), Check: true, If: Exists(At(attrPK))})
 	}
-	err := s.engine.Transact(ctx, "", writes)
+	// The id is random and stays the same where this is repeated: a first try that
+	// was carried out unnoticed is not met as another's.
+	err := s.engine.Transact(ctx, t.ID, writes)
 	if refused := AsRefused(err); refused != nil && len(refused.Reasons) == 3 && refused.Reasons[2].Code == CodeCondition {
 		return content.ErrNoProject
 	}

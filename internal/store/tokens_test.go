@@ -227,3 +227,15 @@ func TestALimitThatIsFarAheadIsCorrectedAndHoldsAgain(t *testing.T) {
 		t.Errorf("the request after it waits %v, want a minute: the limit is exhausted", wait)
 	}
 }
+
+func TestATokenThatIsWrittenAgainIsTheSameToken(t *testing.T) {
+	t.Parallel()
+	tables := enginetest.NewTables(t)
+	tokens, _ := tokensOf(t, tables, nil)
+	addToken(t, tokens, "Ada")
+	addToken(t, tokens, "Ada") // as after an answer that was lost
+	list, err := tokens.ListTokens(t.Context(), "")
+	if err != nil || len(list) != 1 {
+		t.Errorf("listed %v, %v", named(list), err)
+	}
+}
