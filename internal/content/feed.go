@@ -31,5 +31,13 @@ func (s *Service) ReleasesSince(ctx context.Context, project string, since int64
 		return Feed{}, Explain("list releases", err)
 	}
 	slices.Reverse(releases)
+	// A transaction's items become visible one by one. A reader goes on from the
+	// last number that it was given, so what is behind a gap comes with the next page.
+	for i, r := range releases {
+		if r.Number != since+int64(i)+1 {
+			releases = releases[:i]
+			break
+		}
+	}
 	return Feed{Releases: releases, Newest: p.Seq}, nil
 }
