@@ -374,7 +374,7 @@ func sealing(deployed roles) []string {
 }
 
 // where are the attributes of SETTINGS that say where a destination's requests go and what is sealed for it.
-var where = strings.Fields("url secret previous headers headerNames seal olderSecrets secretFingerprint")
+var where = strings.Fields("url secret previous previousUntil headers headerNames seal olderSecrets secretFingerprint")
 
 // settingsWritten gives which roles besides the api's may update where requests go or what is sealed.
 func settingsWritten(deployed roles) []string {
