@@ -26,7 +26,7 @@ PYTHON := .tools/venv-localstack/bin/python
 .PHONY: help
 help: ## What there is to do
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 } /^## / { print "\n" substr($$0, 4) }' $(MAKEFILE_LIST)
-	@printf '\n  COLOPHON_PORT=4566    the local stack'"'"'s port\n  COLOPHON_MODE=auto    auto, host or docker\n  ARCHITECTURE=arm64    what make build builds for: arm64 or x86_64\n\n'
+	@printf '\n  COLOPHON_PORT=4566    the local stack'"'"'s port\n  COLOPHON_MODE=auto    auto, host or docker\n  ARCHITECTURE=arm64    what make build builds for: arm64 or x86_64\n  STACK_NAME=…          the stack of make deploy; as samconfig.toml says (colophon)\n  MOVE_TABLES=no        yes lets make deploy move a stack from the tables it was given to others\n\n'
 
 ## See it run
 
@@ -86,12 +86,14 @@ build-DeliverFunction:
 build-SweepFunction:
 	$(SAM_BUILD) ./functions/sweep
 
+STACK_NAME ?=
+MOVE_TABLES ?= no
 .PHONY: deploy
 deploy: install-sam ## Build and deploy to AWS; asks what it needs to know
-	@echo "Region: $$(deploy/region)"
 	ARCHITECTURE=$(ARCHITECTURE) $(SAM) build
 	go run ./deploy/pair .aws-sam/build
-	$(SAM) deploy --guided
+	stack=$$(go run ./deploy/tables -stack '$(STACK_NAME)' -region "$$(deploy/region)" $(if $(filter yes,$(MOVE_TABLES)),-move) .aws-sam/build) && \
+	  $(SAM) deploy --guided $$stack
 
 ## Check
 

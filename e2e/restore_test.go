@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +122,7 @@ func TestARestoredPairOfTablesComesInByFourParameters(t *testing.T) {
 		t.Errorf("prepared again: %s, before: %s", again, parameters)
 	}
 	after := deployed(t, strings.Fields(parameters)...)
+	after.isKeptByATemplateThatIsHeldToIt(t)
 	_, err = after.lambda.DeleteFunctionConcurrency(t.Context(), &lambda.DeleteFunctionConcurrencyInput{FunctionName: api})
 	must(t, err)
 	after.isBefore(t, before, map[string]string{"ContentTableName": content, "DeliveryTableName": deliveries})
@@ -201,6 +203,33 @@ func (s *stack) isBefore(t *testing.T, before *stack, given map[string]string) {
 	}, func() string { return fmt.Sprint(sources) })
 }
 
+// isKeptByATemplateThatIsHeldToIt deploys what make deploy does where all prompts are
+// answered by Enter: the template's defaults.
+func (s *stack) isKeptByATemplateThatIsHeldToIt(t *testing.T) {
+	t.Helper()
+	folder := t.TempDir()
+	template, err := os.ReadFile("../template.yaml")
+	must(t, err)
+	held := filepath.Join(folder, "template.yaml")
+	must(t, os.WriteFile(held, template, 0o600))
+	command := exec.CommandContext(t.Context(), "go", "run", "./deploy/tables", "-stack", stackName, "-region", os.Getenv("AWS_REGION"), folder)
+	command.Dir = ".."
+	out, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ContentTableName="+s.Outputs["ContentTableName"]) {
+		t.Fatalf("the template is not held to the stack's tables: %v\n%s", err, out)
+	}
+	if out, err := deployFrom(t, held); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	now, err := open()
+	must(t, err)
+	for _, name := range []string{"ContentTableName", "DeliveryTableName", "DeliveryStreamArn", "SealingKeyArn"} {
+		if now.Outputs[name] != s.Outputs[name] {
+			t.Errorf("%s went from %s to %s", name, s.Outputs[name], now.Outputs[name])
+		}
+	}
+}
+
 // forwarded counts the log lines of the stream's function that say so.
 func (s *stack) forwarded(t *testing.T) (n int) {
 	t.Helper()
@@ -256,9 +285,14 @@ func (r *receiver) gotEachOnceInOrder(t *testing.T, last int64, secret string) {
 // deploy brings the template onto the LocalStack of the tests, as `make up` does, and gives what it printed.
 func deploy(t *testing.T, parameters ...string) (string, error) {
 	t.Helper()
+	return deployFrom(t, "template.yaml", parameters...)
+}
+
+func deployFrom(t *testing.T, template string, parameters ...string) (string, error) {
+	t.Helper()
 	endpoint, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL"))
 	must(t, err)
-	arguments := []string{"up", "--port", endpoint.Port(), "--functions", "build/killpoints"}
+	arguments := []string{"up", "--port", endpoint.Port(), "--functions", "build/killpoints", "--template", template}
 	for _, p := range parameters {
 		arguments = append(arguments, "--parameter", p)
 	}

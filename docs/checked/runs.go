@@ -104,6 +104,8 @@ var Runs = map[string]Run{
 	"sam logs":                            {Where: ByAWS},
 	"sam deploy --parameter-overrides …":  {Where: ByAWS},
 	"make deploy":                         {Where: ByAWS},
+	"make deploy MOVE_TABLES=yes":         {Where: ByAWS},
+	"make deploy STACK_NAME=…":            {Where: ByAWS},
 	"make lint":                           {ByCI, "make lint"},
 	"make deploy ARCHITECTURE=x86_64":     {Where: ByAWS},
 	"go run ./deploy/pair .aws-sam/build": {ByCI, "go run ./deploy/pair .aws-sam/build"},
