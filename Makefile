@@ -4,6 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
+unexport CDPATH # with it, cd may go elsewhere
 
 FUNCTIONS := api outbox-stream deliver sweep
 ZIP_LIMIT := 5000000

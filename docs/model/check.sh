@@ -2,6 +2,7 @@
 # Checks slot.pml with Spin: what the code does holds, and each mistake is found.
 # Usage: docs/model/check.sh [quick|full] [NAME …]   NAMEs run those searches alone.
 set -u
+unset CDPATH
 cd "$(dirname "$0")" || exit 2
 model=$PWD/slot.pml
 part=${1:-quick}; shift || true
