@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"math"
 	"slices"
@@ -53,8 +54,10 @@ func (s *Tokens) AddToken(ctx context.Context, hash [sha256.Size]byte, t access.
 		writes = append(writes, Write{Table: s.table, Key: metaKey(t.Project), Check: true, If: Exists(At(attrPK))})
 	}
 	// The id is random and stays the same where this is repeated: a first try that
-	// was carried out unnoticed is not met as another's.
-	err := s.engine.Transact(ctx, t.ID, writes)
+	// was carried out unnoticed is not met as another's. DynamoDB keeps request
+	// tokens for an account, not for a table, so that the table is part of it.
+	request := sha256.Sum256([]byte(s.table + "\x00" + t.ID))
+	err := s.engine.Transact(ctx, hex.EncodeToString(request[:16]), writes)
 	if refused := AsRefused(err); refused != nil && len(refused.Reasons) == 3 && refused.Reasons[2].Code == CodeCondition {
 		return content.ErrNoProject
 	}
