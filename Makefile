@@ -19,6 +19,8 @@ LOCAL_ARCHITECTURE = $(if $(filter amd64,$(LOCAL_GOARCH)),x86_64,$(LOCAL_GOARCH)
 # The same flags everywhere, sam's builds included, give the same bytes. No version control stamp: sam builds elsewhere.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid='
 TAGS := lambda.norpc
+# The functions' flags, so that what was compiled for them serves here too and is not compiled twice.
+GO_RUN := env CGO_ENABLED=0 go run -trimpath -buildvcs=false -tags '$(TAGS)'
 SOURCES = go.mod go.sum $(shell find functions internal api -type f -not -name '*_test.go' -not -path '*/testdata/*')
 
 STACK := localstack/stack
@@ -33,7 +35,7 @@ help: ## What there is to do
 
 .PHONY: demo up down logs
 demo: up ## Publish a release on this machine and watch its announcement arrive
-	@$(STACK) exec -- go run ./cmd/colophon demo --stack colophon-local
+	@$(STACK) exec -- $(GO_RUN) ./cmd/colophon demo --stack colophon-local
 	@echo "The stack stays up: 'make logs' shows what its functions say, 'make down' ends it."
 
 up: install local ## Start the local stack and deploy; quick where nothing has changed
