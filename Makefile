@@ -38,7 +38,8 @@ demo: up ## Publish a release on this machine and watch its announcement arrive
 	@$(STACK) exec -- $(GO_RUN) ./cmd/colophon demo --stack colophon-local
 	@echo "The stack stays up: 'make logs' shows what its functions say, 'make down' ends it."
 
-up: install local ## Start the local stack and deploy; quick where nothing has changed
+up: ## Start the local stack and deploy; quick where nothing has changed
+	@$(MAKE) --no-print-directory install WITH=local
 	@$(STACK) up
 
 down: ## End the local stack: exactly what was started
@@ -101,15 +102,20 @@ deploy: install-sam ## Build and deploy to AWS; asks what it needs to know
 ## Check
 
 .PHONY: test test-go test-localstack test-stack
-test: install test-go test-localstack test-stack ## All tests that need Go, make, git, Python and cargo alone
+test: ## All tests that need Go, make, git, Python and cargo alone
+	@$(MAKE) --no-print-directory install WITH='vet killpoints'
+	@$(MAKE) --no-print-directory test-go test-localstack test-stack
 	@echo "All tests passed."
 
-test-go: install # vet, and the unit, property and template tests
+test-go: install vet # vet, and the unit, property and template tests
+	go test ./...
+
+.PHONY: vet
+vet:
 	go vet ./...
 	go vet -tags stack ./e2e/...
 	go vet -tags restore ./e2e/...
 	go vet -tags killpoints ./functions/... ./internal/...
-	go test ./...
 
 test-localstack: install # the local stack's own
 	cd localstack && ../$(PYTHON) -m pytest --quiet
@@ -195,9 +201,10 @@ bench: install-dynoxide .tools/bin/aws-lambda-rie ## Load on the real function c
 SAM = SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=$$(deploy/region) .tools/venv-sam/bin/sam
 
 .PHONY: install install-localstack install-dynoxide install-sam prerequisites
+# WITH names targets that need none of it: they are made in the minutes in which the engine's build keeps one processor.
 install: ## What the local stack needs, into .tools: a few minutes, once
 	@localstack/install prerequisites
-	@$(MAKE) --no-print-directory -j2 install-localstack install-dynoxide
+	@$(MAKE) --no-print-directory -j3 install-localstack install-dynoxide $(WITH)
 
 install-localstack:
 	@localstack/install localstack
