@@ -1,7 +1,8 @@
 // Package checked holds the pages of docs to what they say: its tests take the
 // receivers out of receiving.md and run them against requests that internal/webhook
 // signed, compare security.md with the module's dependencies, and security.md and
-// testing.md with the tests that there are.
+// testing.md with the tests that there are. Another makes names.golden, the list of
+// every stored and spoken name, from the sources and compares.
 //
 // Each command on a page is run: [Runs] says for each where. What the local stack has
 // to run is typed by e2e, what takes longer by "make pages", and a short list needs AWS.

@@ -69,7 +69,7 @@ func itemNames(t *testing.T, s *source, add func(kind, name string)) {
 // storeConstants are the texts that the store declares: every name of an
 // attribute, or a part of a key. It holds the store to declaring each.
 func storeConstants(t *testing.T, s *source) map[string]bool {
-	const written = "map[string]github.com/aws/aws-sdk-go-v2/service/dynamodb/types.AttributeValue"
+	const element = "github.com/aws/aws-sdk-go-v2/service/dynamodb/types.AttributeValue"
 	const path = "colophon/internal/store"
 	constants := map[string]bool{}
 	declared := s.packages[path]
@@ -85,7 +85,7 @@ func storeConstants(t *testing.T, s *source) map[string]bool {
 		}
 	}
 	s.each(func(p *types.Package, n ast.Node) {
-		for _, key := range s.mapKeys(p, n, written) {
+		for _, key := range s.mapKeys(n, element) {
 			if !constants[key] {
 				t.Errorf("%s: the attribute %q is not one of the store's constants", s.at(n), key)
 			}

@@ -152,14 +152,14 @@ func sourceNames(t *testing.T, s *source, add func(kind, name string)) {
 				add("variable", text)
 			}
 		}
-		for _, key := range s.mapKeys(p, n, "map[string]float64") {
+		for _, key := range s.mapKeys(n, "float64") {
 			add("metric", key)
 		}
-		for _, key := range s.mapKeys(p, n, "map[string]github.com/aws/aws-sdk-go-v2/service/sqs/types.MessageAttributeValue") {
+		for _, key := range s.mapKeys(n, "github.com/aws/aws-sdk-go-v2/service/sqs/types.MessageAttributeValue") {
 			add("message", "attribute "+key)
 		}
 		if strings.HasSuffix(p.Path(), "/sealing") {
-			for _, key := range s.mapKeys(p, n, "map[string]string") {
+			for _, key := range s.mapKeys(n, "string") {
 				add("key", "encryption context "+key)
 			}
 		}
@@ -185,7 +185,7 @@ func sourceNames(t *testing.T, s *source, add func(kind, name string)) {
 		case path == "encoding/json" && (name == "Marshal" || name == "Unmarshal" || name == "Decode"):
 			argument := call.Args[len(call.Args)-1]
 			jsonNames(s.info.Types[argument].Type, "", func(name string) { add("json", filepath.Base(p.Path())+" "+name) })
-			for _, key := range s.mapKeys(p, argument, "map[string]string") {
+			for _, key := range s.mapKeys(argument, "string") {
 				add("json", filepath.Base(p.Path())+" "+key)
 			}
 		}

@@ -134,12 +134,16 @@ func isNamed(t types.Type, path, name string) bool {
 	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
 }
 
-// mapKeys are the constant keys of maps whose type is written so, in literals and
-// by index. by is for the keys of index expressions that are not constants.
-func (s *source) mapKeys(p *types.Package, n ast.Node, written string) (keys []string) {
+// mapKeys are the constant keys of maps from texts to elements of this type, in
+// literals and by index.
+func (s *source) mapKeys(n ast.Node, element string) (keys []string) {
 	isOne := func(e ast.Expr) bool {
 		t := s.info.Types[e].Type
-		return t != nil && t.Underlying().String() == written
+		if t == nil {
+			return false
+		}
+		m, ok := t.Underlying().(*types.Map)
+		return ok && types.Unalias(m.Elem()).String() == element
 	}
 	switch n := n.(type) {
 	case *ast.CompositeLit:
