@@ -283,7 +283,7 @@ func judgeEachRight(t *testing.T, deployed roles, function string) {
 	}
 }
 
-// I6, in the words of the design.
+// I6 of docs/design.md.
 func TestNoOtherRoleThanTheApisReachesContent(t *testing.T) {
 	t.Parallel()
 	for name, deployed := range deployedRoles(t) {

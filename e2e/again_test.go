@@ -22,7 +22,6 @@ import (
 	"colophon/internal/killpoint"
 )
 
-// K05
 func TestAWorkerKilledBetweenRecordAndAcknowledgementSendsNothingAgain(t *testing.T) {
 	for _, point := range []killpoint.Name{killpoint.AfterRecord, killpoint.BeforeAck} {
 		t.Run(string(point), func(t *testing.T) {
@@ -46,7 +45,6 @@ func TestAWorkerKilledBetweenRecordAndAcknowledgementSendsNothingAgain(t *testin
 	}
 }
 
-// K17
 func TestAPanicInOneRecordOfABatchBringsThatRecordBackAlone(t *testing.T) {
 	queue := running.Outputs["QueueUrl"]
 	running.quiet(t)
@@ -129,7 +127,6 @@ func TestAPanicInOneRecordOfABatchBringsThatRecordBackAlone(t *testing.T) {
 	t.Logf("%d innocents in the batch of the one that panicked", beside)
 }
 
-// K10
 func TestAStreamBatchThatIsReplayedMakesNoDeliveryAndNoSecondRequest(t *testing.T) {
 	running.quiet(t)
 	mapping := running.mapping(t, "OutboxStreamFunction", "")
@@ -209,7 +206,6 @@ func TestAStreamBatchThatIsReplayedMakesNoDeliveryAndNoSecondRequest(t *testing.
 	}
 }
 
-// K13
 func TestAPublishThatIsRefusedInTheMiddleLeavesNeitherReleaseNorDelivery(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

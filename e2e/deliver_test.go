@@ -13,7 +13,6 @@ import (
 // These tests give orders to functions that all share, so they run one after
 // another and before those that run side by side.
 
-// F05
 func TestOnlyTheNewestIsSentAfterAnOutageOfTheWorker(t *testing.T) {
 	mapping := running.mapping(t, "DeliverFunction", queueName(running.Outputs["QueueUrl"]))
 	running.enable(t, mapping, false)
@@ -41,7 +40,6 @@ func TestOnlyTheNewestIsSentAfterAnOutageOfTheWorker(t *testing.T) {
 	}
 }
 
-// F03
 func TestAWorkerKilledBetweenSendAndRecordComesBackWithTheSameIDAndBody(t *testing.T) {
 	died := running.kill(t, killpoint.AfterSend)
 	r := newReceiver(t)

@@ -13,7 +13,7 @@ import (
 	"colophon/client"
 )
 
-// P05. The functions' clock is moved, so it runs beside no other.
+// The functions' clock is moved, so it runs beside no other.
 func TestWhatFailedAfterwardsIsNotTheLastDeliveredAndRevivesNothing(t *testing.T) {
 	r := newReceiver(t)
 	r.says = func(_ int, q request) int {
@@ -52,7 +52,6 @@ func TestWhatFailedAfterwardsIsNotTheLastDeliveredAndRevivesNothing(t *testing.T
 	}
 }
 
-// P01
 func TestAReleaseThatWaitsForItsRetryIsSkippedByANewerOneThatIsSentAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, http.StatusServiceUnavailable, http.StatusNoContent)
@@ -69,7 +68,6 @@ func TestAReleaseThatWaitsForItsRetryIsSkippedByANewerOneThatIsSentAtOnce(t *tes
 	}
 }
 
-// P02
 func TestAReleaseThatIsBeingSentEndsAndIsRecordedBeforeTheNewerOneIsSent(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -118,7 +116,6 @@ func TestAReleaseThatIsBeingSentEndsAndIsRecordedBeforeTheNewerOneIsSent(t *test
 	}
 }
 
-// P09
 func TestOldContentThatIsPublishedAgainIsANewReleaseAndSupersedesAsUsual(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

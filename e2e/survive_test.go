@@ -53,7 +53,6 @@ func TestFiveTriesWithTheirTimesUnderAClockThatIsMoved(t *testing.T) {
 	}
 }
 
-// K09, first half
 func TestALostStreamRecordIsHealedByTheSweeperAndItsReplaySendsNothing(t *testing.T) {
 	mapping := running.mapping(t, "OutboxStreamFunction", "")
 	running.enable(t, mapping, false)
@@ -74,7 +73,6 @@ func TestALostStreamRecordIsHealedByTheSweeperAndItsReplaySendsNothing(t *testin
 	}
 }
 
-// K09, second half
 func TestALostMessageIsHealedByTheSweeper(t *testing.T) {
 	mapping := running.mapping(t, "DeliverFunction", queueName(running.Outputs["QueueUrl"]))
 	running.enable(t, mapping, false)

@@ -21,7 +21,7 @@ import (
 )
 
 // source is the Go source of what runs: of the functions, the command, the client
-// and the example, and of every package of ours that they import, without what
+// and the example, and of every package of this module that they import, without what
 // was generated. Types are known, so that a name is found by what it is used for,
 // whatever it is called in Go.
 type source struct {
@@ -56,7 +56,7 @@ func loadSource() (*source, error) {
 		GoFiles                 []string
 		Module                  *struct{ Main bool }
 	}
-	var ours []listed
+	var own []listed
 	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
 		var p listed
 		if err := decoder.Decode(&p); err != nil {
@@ -64,11 +64,11 @@ func loadSource() (*source, error) {
 		}
 		exports[p.ImportPath] = p.Export
 		if p.Module != nil && p.Module.Main {
-			ours = append(ours, p)
+			own = append(own, p)
 		}
 	}
 	compiled := importer.ForCompiler(s.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	for _, p := range ours {
+	for _, p := range own {
 		var files []*ast.File
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(s.fset, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)

@@ -6,7 +6,7 @@
 // [Classify] are pure too. The [Worker] around them reads, decides, claims,
 // sends and records, in that order, and holds the kill points.
 //
-// What must hold, and where:
+// What must hold, and where (docs/design.md has the rules in full):
 //
 //	I1  one live lease per destination: Worker.claim writes the slot as it was read
 //	I2  an outcome is recorded by the token in the slot only: Worker.record

@@ -127,7 +127,6 @@ func TestARefusalIsOneTry(t *testing.T) {
 	}
 }
 
-// P01
 func TestAReleaseThatWaitsBetweenTriesIsSkippedByANewerOneAndKeepsItsTries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,7 +145,6 @@ func TestAReleaseThatWaitsBetweenTriesIsSkippedByANewerOneAndKeepsItsTries(t *te
 	}
 }
 
-// P02
 func TestAReleaseThatIsBeingSentIsLeftToEndAndSkippedIfItFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,7 +170,6 @@ func TestAReleaseThatIsBeingSentIsLeftToEndAndSkippedIfItFailed(t *testing.T) {
 	}
 }
 
-// P05
 func TestWhatFailedIsNotTheLastDelivered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -377,7 +374,6 @@ func TestALateResultChangesNothingAndIsKeptOnItsOwnAttempt(t *testing.T) {
 	}
 }
 
-// K05
 func TestAMessageThatComesAgainAfterTheRecordSendsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -501,7 +497,6 @@ func TestOurFaultIsNoTryAndTheSweeperBringsItBack(t *testing.T) {
 	w.stands(1, delivery.Failed, delivery.OurFault)
 }
 
-// K17, poison
 func TestAPanicIsCountedOnItsDeliveryAloneAndTheThirdGoesToTheDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
