@@ -104,13 +104,15 @@ deploy: install-sam ## Build and deploy to AWS; asks what it needs to know
 .PHONY: test test-go test-localstack test-stack
 test: ## All tests that need Go, make, git, Python and cargo alone
 	@$(MAKE) --no-print-directory install WITH='vet killpoints'
-	@$(MAKE) --no-print-directory test-go test-localstack test-stack
+	@$(MAKE) --no-print-directory unit test-localstack test-stack
 	@echo "All tests passed."
 
-test-go: install vet # vet, and the unit, property and template tests
+test-go: vet unit # vet, and the unit, property and template tests
+
+.PHONY: vet unit
+unit: install
 	go test ./...
 
-.PHONY: vet
 vet:
 	go vet ./...
 	go vet -tags stack ./e2e/...

@@ -13,7 +13,7 @@ import (
 	"colophon/client"
 )
 
-// The functions' clock is moved, so it runs beside no other.
+// The functions' clock is moved, so it runs while no other test does.
 func TestWhatFailedAfterwardsIsNotTheLastDeliveredAndRevivesNothing(t *testing.T) {
 	r := newReceiver(t)
 	r.says = func(_ int, q request) int {

@@ -35,16 +35,16 @@ var Runs = map[string]Run{
 	"make up":                       {Where: ByPages},
 	"make down":                     {Where: ByPages},
 	"make test":                     {ByCI, "make test"},
-	"make test-go":                  {ByCI, "--no-print-directory test-go test-localstack test-stack"},
-	"make test-localstack":          {ByCI, "--no-print-directory test-go test-localstack test-stack"},
-	"make test-stack":               {ByCI, "--no-print-directory test-go test-localstack test-stack"},
+	"make test-go":                  {ByCI, "--no-print-directory unit test-localstack test-stack"},
+	"make test-localstack":          {ByCI, "--no-print-directory unit test-localstack test-stack"},
+	"make test-stack":               {ByCI, "--no-print-directory unit test-localstack test-stack"},
 	"make test-sam":                 {ByCI, "make test-sam"},
 	"make build":                    {ByCI, "build ARCHITECTURE=$(LOCAL_ARCHITECTURE)"},
 	"make netns":                    {ByCI, "make netns"},
 	"make verifiers":                {ByCI, "make verifiers"},
 	"make pages":                    {ByCI, "make pages"},
 	"make model":                    {ByPages, "make model SEARCH=lease-per-delivery"},
-	"make chaos":                    {ByCI, "--no-print-directory test-go test-localstack test-stack"}, // the same test, with 10 kills
+	"make chaos":                    {ByCI, "--no-print-directory unit test-localstack test-stack"}, // the same test, with 10 kills
 	"make fuzz":                     {ByPages, "make fuzz FUZZ_TIME=20x FUZZ_IN=deploy/iam"},
 	"make sim":                      {ByPages, "make sim SIM='-seeds 20'"},
 	"make bench":                    {ByPages, "make bench SCENARIO=help"}, // the runs themselves: burst below
